@@ -1,0 +1,153 @@
+//! `terrane generate`: a terrain of our own, for trying things without data.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use terrane_geo::synthetic::{Recipe, Terrain, generate};
+use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage};
+
+use crate::Common;
+use crate::output::{print, print_json};
+
+/// Make a terrain and write it as a COG: eroded hills, a river, a lake, a road cut, a corner without data.
+///
+/// The same seed, size and pixel size give the same bytes on every machine.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  terrane generate hills.tif --seed 7 --size 2000x1500 --pixel-size 0.5"
+)]
+pub(crate) struct Arguments {
+    /// File to write.
+    out: PathBuf,
+    #[command(flatten)]
+    pub(crate) terrain: TerrainArguments,
+    /// Replace an existing file.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Which terrain is made.
+#[derive(clap::Args)]
+pub(crate) struct TerrainArguments {
+    /// Chooses one terrain among all of its kind.
+    #[arg(long, default_value_t = Recipe::default().seed)]
+    seed: u64,
+    /// Columns and rows.
+    #[arg(long, value_name = "WxH", default_value = "1024x768", value_parser = parse_size)]
+    size: (usize, usize),
+    /// Side of a pixel in metres.
+    #[arg(long, value_name = "M", default_value_t = 1.0)]
+    pixel_size: f64,
+}
+
+fn parse_size(text: &str) -> Result<(usize, usize), String> {
+    let size = text
+        .split_once('x')
+        .and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    match size {
+        Some((width, height))
+            if (64..=20_000).contains(&width) && (64..=20_000).contains(&height) =>
+        {
+            Ok((width, height))
+        }
+        _ => Err("two numbers from 64 to 20000 are needed, such as 1024x768".into()),
+    }
+}
+
+impl TerrainArguments {
+    /// Makes the terrain.
+    pub(crate) fn generate(&self) -> Result<Terrain> {
+        ensure!(
+            self.pixel_size.is_finite() && (0.1..=1000.0).contains(&self.pixel_size),
+            "--pixel-size {}: a pixel must be from 0.1 to 1000 m across",
+            self.pixel_size
+        );
+        let (width, height) = self.size;
+        Ok(generate(&Recipe {
+            width,
+            height,
+            pixel_m: self.pixel_size,
+            seed: self.seed,
+            ..Recipe::default()
+        }))
+    }
+
+    /// Side of a pixel in metres.
+    pub(crate) fn pixel_m(&self) -> f64 {
+        self.pixel_size
+    }
+
+    /// A place for land that is nowhere: a metric system, far from its origin as real land is.
+    pub(crate) fn place(&self) -> Georeference {
+        Georeference::new(
+            Affine::north_up(500_000.0, 5_200_000.0, self.pixel_size),
+            Crs::projected(32632, None),
+        )
+    }
+}
+
+/// How a generated terrain is stored without loss.
+pub(crate) fn lossless() -> Storage {
+    Storage::metres(SampleType::F32, Some(-9999.0))
+}
+
+/// Writes heights as a COG and returns its size in bytes.
+pub(crate) fn write(
+    path: &Path,
+    terrain: &Terrain,
+    place: Georeference,
+    storage: Storage,
+    existing: Existing,
+) -> Result<u64> {
+    let mut writer = CogWriter::create(
+        path,
+        (terrain.width, terrain.height),
+        place,
+        storage,
+        existing,
+    )?;
+    for row in terrain.heights.chunks_exact(terrain.width) {
+        let row: Vec<f64> = row.iter().map(|&height| f64::from(height)).collect();
+        writer.write_rows(&row)?;
+    }
+    writer.finish()?;
+    Ok(std::fs::metadata(path)?.len())
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let existing = if arguments.overwrite {
+        Existing::Replace
+    } else {
+        Existing::Keep
+    };
+    if existing == Existing::Keep && arguments.out.exists() {
+        return Err(terrane_geo::Error::Exists {
+            path: arguments.out.clone(),
+        }
+        .into());
+    }
+    let terrain = arguments.terrain.generate()?;
+    let bytes = write(
+        &arguments.out,
+        &terrain,
+        arguments.terrain.place(),
+        lossless(),
+        existing,
+    )?;
+    if common.json {
+        return print_json(&serde_json::json!({
+            "file": arguments.out,
+            "width": terrain.width,
+            "height": terrain.height,
+            "bytes": bytes,
+        }));
+    }
+    print(&format!(
+        "{}: {}x{} pixels, {}\n",
+        arguments.out.display(),
+        terrain.width,
+        terrain.height,
+        crate::output::bytes(bytes)
+    ))
+}

@@ -1,0 +1,5 @@
+//! One file per command.
+
+pub(crate) mod dataset;
+pub(crate) mod demo;
+pub(crate) mod generate;

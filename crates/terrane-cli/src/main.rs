@@ -1,0 +1,81 @@
+//! The `terrane` command: neural terrain files from elevation rasters, and back.
+//!
+//! Exit codes: 0 done, 1 a check did not hold, 2 an error, 130 stopped by Ctrl-C.
+
+mod commands;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{dataset, demo, generate};
+use progress::ProgressMode;
+
+/// Neural terrain files: elevation rasters made small, with a guaranteed error.
+#[derive(Parser)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Options that every command takes.
+#[derive(clap::Args)]
+struct Common {
+    /// How progress is shown on standard error: a bar on a terminal, lines, JSON lines, or nothing.
+    #[arg(long, global = true, value_enum, default_value_t = ProgressMode::Auto)]
+    progress: ProgressMode,
+    /// Number of threads; all cores by default.
+    #[arg(long, global = true, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
+    /// Print results as JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Generate(generate::Arguments),
+    #[command(subcommand)]
+    Dataset(dataset::Command),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Ctrl-C must not leave half-written files; destructors do not run then.
+    let handler = ctrlc::set_handler(|| {
+        terrane_geo::remove_unfinished();
+        std::process::exit(130);
+    });
+    if let Err(error) = handler {
+        eprintln!(
+            "terrane: Ctrl-C cannot be caught ({error}); an interrupted run may leave a .part file"
+        );
+    }
+    if let Some(jobs) = arguments.common.jobs
+        && let Err(error) = rayon::ThreadPoolBuilder::new()
+            .num_threads(jobs.get())
+            .build_global()
+    {
+        eprintln!("terrane: {jobs} threads cannot be started: {error}");
+        return ExitCode::from(2);
+    }
+    let common = &arguments.common;
+    let outcome = match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments, common),
+        Command::Generate(arguments) => generate::run(&arguments, common),
+        Command::Dataset(command) => dataset::run(&command, common),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("terrane: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

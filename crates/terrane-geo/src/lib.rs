@@ -1,0 +1,54 @@
+//! Elevation rasters in and out.
+//!
+//! A [`RasterSource`] is a georeferenced raster that is read by windows of heights in metres: a [`GeoTiff`], or several
+//! as one [`Mosaic`]. A [`CogWriter`] writes one row by row. Every flavour of file is read as GDAL reads it or refused
+//! with a sentence that says why; nothing is guessed.
+//!
+//! ```
+//! use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage, Window};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("hill.tif");
+//! let place = Georeference::new(Affine::north_up(2_600_000.0, 1_200_000.0, 1.0), Crs::projected(2056, Some(5728)));
+//! let storage = Storage::metres(SampleType::F32, Some(-9999.0));
+//! let mut writer = CogWriter::create(&path, (3, 2), place, storage, Existing::Keep)?;
+//! writer.write_rows(&[431.5, 432.0, 432.5])?;
+//! writer.write_rows(&[431.0, f64::NAN, 432.0])?;
+//! writer.finish()?;
+//!
+//! let raster = terrane_geo::open(&[&path])?;
+//! assert_eq!(raster.info().georeference.crs.to_string(), "EPSG:2056+5728");
+//! let grid = raster.read(0, Window { column: 1, row: 0, width: 2, height: 2 })?;
+//! assert_eq!(grid.heights[..2], [432.0, 432.5]);
+//! assert!(grid.heights[2].is_nan());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod atomic;
+mod cog;
+mod crs;
+mod error;
+mod georeference;
+mod geotiff;
+mod metadata;
+mod mosaic;
+mod raster;
+mod sample;
+pub mod synthetic;
+mod tag;
+mod unit;
+
+pub use atomic::{AtomicFile, AtomicFolder, Existing, remove_unfinished};
+pub use cog::CogWriter;
+pub use crs::{Crs, CrsKind};
+pub use error::{Error, Result};
+pub use georeference::{Affine, Georeference};
+pub use geotiff::GeoTiff;
+pub use metadata::BandMetadata;
+pub use mosaic::Mosaic;
+pub use raster::{Grid, RasterInfo, RasterSource, open};
+pub use sample::{SampleType, Storage};
+pub use terrane_format::Window;
+pub use unit::HeightUnit;

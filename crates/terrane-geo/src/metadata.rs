@@ -1,0 +1,153 @@
+//! GDAL's own TIFF tags: nodata (42113) and metadata (42112: scale, offset, unit, description).
+
+use crate::HeightUnit;
+
+/// What GDAL's metadata tag says about the one band of a raster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BandMetadata {
+    /// Units of height per stored step.
+    pub scale: f64,
+    /// Units of height at the stored value 0.
+    pub offset: f64,
+    /// Name of the unit, verbatim; empty where none is given.
+    pub unit: String,
+    /// Free text about the band; empty where none is given.
+    pub description: String,
+}
+
+impl Default for BandMetadata {
+    fn default() -> Self {
+        Self {
+            scale: 1.0,
+            offset: 0.0,
+            unit: String::new(),
+            description: String::new(),
+        }
+    }
+}
+
+impl BandMetadata {
+    /// Reads the XML of the metadata tag; items that do not concern the heights are passed over.
+    pub fn parse(xml: &str) -> Result<Self, String> {
+        let document = roxmltree::Document::parse(xml.trim_end_matches('\0'))
+            .map_err(|error| format!("its GDAL metadata is not XML: {error}"))?;
+        let mut band = Self::default();
+        for item in document
+            .descendants()
+            .filter(|node| node.has_tag_name("Item"))
+        {
+            if item
+                .attribute("sample")
+                .is_some_and(|sample| sample.trim() != "0")
+            {
+                continue;
+            }
+            let text = item.text().unwrap_or_default().trim();
+            let number = |what: &str| {
+                text.parse::<f64>()
+                    .ok()
+                    .filter(|value| value.is_finite())
+                    .ok_or_else(|| format!("its {what} is \"{text}\", not a number"))
+            };
+            match item.attribute("role") {
+                Some("scale") => band.scale = number("scale")?,
+                Some("offset") => band.offset = number("offset")?,
+                Some("unittype") => text.clone_into(&mut band.unit),
+                Some("description") => text.clone_into(&mut band.description),
+                _ => {}
+            }
+        }
+        if band.scale == 0.0 {
+            return Err("its scale is 0".into());
+        }
+        Ok(band)
+    }
+
+    /// Writes the XML of the metadata tag, or `None` where there is nothing to say.
+    pub fn to_xml(&self) -> Option<String> {
+        let mut items = String::new();
+        let mut item = |name: &str, value: &str| {
+            let role = name.to_ascii_lowercase();
+            items.push_str(&format!(
+                "  <Item name=\"{name}\" sample=\"0\" role=\"{role}\">{}</Item>\n",
+                escape(value)
+            ));
+        };
+        if !self.description.is_empty() {
+            item("DESCRIPTION", &self.description);
+        }
+        if self.offset != 0.0 || self.scale != 1.0 {
+            item("OFFSET", &self.offset.to_string());
+            item("SCALE", &self.scale.to_string());
+        }
+        if !self.unit.is_empty() {
+            item("UNITTYPE", &self.unit);
+        }
+        (!items.is_empty()).then(|| format!("<GDALMetadata>\n{items}</GDALMetadata>\n"))
+    }
+
+    /// The unit of the heights, or its name where it is not known.
+    pub fn height_unit(&self) -> Result<HeightUnit, &str> {
+        HeightUnit::from_name(&self.unit).ok_or(&self.unit)
+    }
+}
+
+/// Reads the text of the nodata tag; text that is no number is no nodata value, as for GDAL.
+pub(crate) fn parse_nodata(text: &str) -> Option<f64> {
+    let text = text.trim_matches(|character: char| character.is_whitespace() || character == '\0');
+    match text.to_ascii_lowercase().as_str() {
+        "nan" | "-nan" | "+nan" => Some(f64::NAN),
+        number => number.parse().ok(),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let band = BandMetadata {
+            scale: 0.01,
+            offset: -100.5,
+            unit: "ft".into(),
+            description: "height <of> \"land\" & sea".into(),
+        };
+        assert_eq!(BandMetadata::parse(&band.to_xml().unwrap()), Ok(band));
+        assert_eq!(BandMetadata::default().to_xml(), None);
+    }
+
+    #[test]
+    fn other_bands_and_statistics_are_passed_over() {
+        let xml = r#"<GDALMetadata>
+            <Item name="STATISTICS_MAXIMUM" sample="0">12</Item>
+            <Item name="SCALE" sample="1" role="scale">7</Item>
+        </GDALMetadata>"#;
+        assert_eq!(BandMetadata::parse(xml), Ok(BandMetadata::default()));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let item = |role: &str, value: &str| {
+            format!("<GDALMetadata><Item role=\"{role}\">{value}</Item></GDALMetadata>")
+        };
+        for xml in [
+            "<GDALMetadata>",
+            &item("scale", "ten"),
+            &item("scale", "0"),
+            &item("offset", "inf"),
+        ] {
+            assert!(BandMetadata::parse(xml).is_err(), "{xml}");
+        }
+        assert_eq!(parse_nodata("-9999 \0"), Some(-9999.0));
+        assert!(parse_nodata("nan").unwrap().is_nan());
+        assert_eq!(parse_nodata("none"), None);
+    }
+}

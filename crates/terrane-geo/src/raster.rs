@@ -1,0 +1,217 @@
+//! A georeferenced elevation raster, read by windows.
+
+use std::path::{Path, PathBuf};
+
+use terrane_format::Window;
+
+use crate::{CrsKind, Error, GeoTiff, Georeference, HeightUnit, Mosaic, Result, Storage};
+
+/// A degree of latitude in the mean, on a sphere of the Earth's size.
+const METRES_PER_DEGREE: f64 = 111_195.0;
+
+/// Heights in metres, row by row from the top; `NaN` where there is no data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// Number of columns.
+    pub width: usize,
+    /// Number of rows.
+    pub height: usize,
+    /// `width * height` heights.
+    pub heights: Vec<f64>,
+}
+
+impl Grid {
+    /// A grid without data.
+    pub fn missing(width: usize, height: usize) -> Self {
+        Self {
+            width,
+            height,
+            heights: vec![f64::NAN; width * height],
+        }
+    }
+
+    /// One row of heights.
+    pub fn row(&self, row: usize) -> &[f64] {
+        &self.heights[row * self.width..][..self.width]
+    }
+
+    /// Whether every pixel has a height.
+    pub fn is_complete(&self) -> bool {
+        !self.heights.iter().any(|height| height.is_nan())
+    }
+
+    /// A part of the grid, which must lie inside it.
+    #[must_use]
+    pub fn crop(&self, window: Window) -> Self {
+        let heights = (window.row..window.row + window.height)
+            .flat_map(|row| &self.row(row)[window.column..window.column + window.width])
+            .copied()
+            .collect();
+        Self {
+            width: window.width,
+            height: window.height,
+            heights,
+        }
+    }
+
+    /// The grid at half the resolution: each pixel the mean of the valid ones among its two by two.
+    #[must_use]
+    pub fn halved(&self) -> Self {
+        let (width, height) = (self.width.div_ceil(2), self.height.div_ceil(2));
+        let heights = (0..height)
+            .flat_map(|row| {
+                let upper = self.row(2 * row);
+                let lower = if 2 * row + 1 < self.height {
+                    self.row(2 * row + 1)
+                } else {
+                    &[]
+                };
+                halve_rows(upper, lower)
+            })
+            .collect();
+        Self {
+            width,
+            height,
+            heights,
+        }
+    }
+}
+
+/// Joins two rows (the lower one may be empty) into one of half the width, by the mean of valid heights.
+pub(crate) fn halve_rows(upper: &[f64], lower: &[f64]) -> Vec<f64> {
+    (0..upper.len().div_ceil(2))
+        .map(|column| {
+            let pair = 2 * column..(2 * column + 2).min(upper.len());
+            let lower = lower.get(pair.clone()).unwrap_or_default();
+            let (sum, count) = upper[pair]
+                .iter()
+                .chain(lower)
+                .filter(|height| !height.is_nan())
+                .fold((0.0, 0_u32), |(sum, count), height| {
+                    (sum + height, count + 1)
+                });
+            if count == 0 {
+                f64::NAN
+            } else {
+                sum / f64::from(count)
+            }
+        })
+        .collect()
+}
+
+/// What is known of a raster before its heights are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RasterInfo {
+    /// The file, or the first file of a mosaic.
+    pub path: PathBuf,
+    /// Columns and rows at full resolution, then of each overview from fine to coarse.
+    pub levels: Vec<(usize, usize)>,
+    /// Where the raster lies.
+    pub georeference: Georeference,
+    /// How the heights are stored.
+    pub storage: Storage,
+    /// The unit they are stored in.
+    pub unit: HeightUnit,
+}
+
+impl RasterInfo {
+    /// Columns at full resolution.
+    pub fn width(&self) -> usize {
+        self.levels[0].0
+    }
+
+    /// Rows at full resolution.
+    pub fn height(&self) -> usize {
+        self.levels[0].1
+    }
+
+    /// Side of a pixel on the ground in metres: by the system's unit, and for longitudes and latitudes at the middle of
+    /// the raster. A system that states no unit counts as metric.
+    pub fn pixel_m(&self) -> f64 {
+        let affine = self.georeference.affine();
+        let crs = &self.georeference.crs;
+        if crs.kind() == CrsKind::Geographic {
+            let (_, latitude) = affine.apply(self.width() as f64 / 2.0, self.height() as f64 / 2.0);
+            let metres = METRES_PER_DEGREE * latitude.to_radians().cos().abs().sqrt();
+            return affine.pixel_size() * metres;
+        }
+        let unit = crs
+            .linear_unit_code()
+            .and_then(HeightUnit::from_epsg_unit)
+            .unwrap_or_default();
+        affine.pixel_size() * unit.metres()
+    }
+
+    /// Checks that a window lies inside a level.
+    pub(crate) fn check(&self, level: usize, window: Window) -> Result<()> {
+        let Some(&(width, height)) = self.levels.get(level) else {
+            return Err(Error::NoSuchLevel {
+                path: self.path.clone(),
+                level,
+                last: self.levels.len() - 1,
+            });
+        };
+        if !window.fits(width, height) || window.pixels().is_none() {
+            return Err(Error::OutsideRaster {
+                path: self.path.clone(),
+                window,
+                width,
+                height,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A raster that can be read by windows.
+pub trait RasterSource: Send + Sync {
+    /// What is known before any height is read.
+    fn info(&self) -> &RasterInfo;
+
+    /// Reads heights in metres at a level (0 is full resolution); memory is bounded by the window.
+    fn read(&self, level: usize, window: Window) -> Result<Grid>;
+}
+
+/// Opens one `GeoTIFF`, or several as one mosaic.
+pub fn open(paths: &[impl AsRef<Path>]) -> Result<Box<dyn RasterSource>> {
+    match paths {
+        [] => Err(Error::NoInput),
+        [path] => Ok(Box::new(GeoTiff::open(path.as_ref())?)),
+        _ => Ok(Box::new(Mosaic::open(paths)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halving_skips_what_is_missing_and_keeps_ragged_edges() {
+        let nan = f64::NAN;
+        let grid = Grid {
+            width: 3,
+            height: 3,
+            heights: vec![1.0, 3.0, 5.0, nan, 5.0, nan, 2.0, nan, nan],
+        };
+        let half = grid.halved();
+        assert_eq!((half.width, half.height), (2, 2));
+        assert_eq!(half.heights[..3], [3.0, 5.0, 2.0]);
+        assert!(half.heights[3].is_nan());
+    }
+
+    #[test]
+    fn a_crop_holds_its_window() {
+        let grid = Grid {
+            width: 4,
+            height: 3,
+            heights: (0..12).map(f64::from).collect(),
+        };
+        let crop = grid.crop(Window {
+            column: 1,
+            row: 1,
+            width: 2,
+            height: 2,
+        });
+        assert_eq!(crop.heights, [5.0, 6.0, 9.0, 10.0]);
+    }
+}

@@ -1,0 +1,201 @@
+//! How heights are stored in a file: number type, nodata value, scale, offset and unit.
+
+use crate::{BandMetadata, Crs, HeightUnit};
+
+/// The type of the stored numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleType {
+    /// 8 bits, unsigned.
+    U8,
+    /// 8 bits, signed.
+    I8,
+    /// 16 bits, unsigned.
+    U16,
+    /// 16 bits, signed.
+    I16,
+    /// 32 bits, unsigned.
+    U32,
+    /// 32 bits, signed.
+    I32,
+    /// 32 bits, floating point.
+    F32,
+    /// 64 bits, floating point.
+    F64,
+}
+
+/// Heights of this size are no heights: files with a mistyped nodata value carry them.
+const ABSURD: f64 = 1e30;
+
+impl SampleType {
+    /// Bytes of one sample.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+
+    /// Whether samples are floating-point numbers.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// The name NumPy and GDAL users know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "uint8",
+            Self::I8 => "int8",
+            Self::U16 => "uint16",
+            Self::I16 => "int16",
+            Self::U32 => "uint32",
+            Self::I32 => "int32",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        }
+    }
+
+    /// The least and greatest value of an integer type.
+    pub(crate) fn integer_range(self) -> Option<(f64, f64)> {
+        match self {
+            Self::U8 => Some((0.0, f64::from(u8::MAX))),
+            Self::I8 => Some((f64::from(i8::MIN), f64::from(i8::MAX))),
+            Self::U16 => Some((0.0, f64::from(u16::MAX))),
+            Self::I16 => Some((f64::from(i16::MIN), f64::from(i16::MAX))),
+            Self::U32 => Some((0.0, f64::from(u32::MAX))),
+            Self::I32 => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
+            Self::F32 | Self::F64 => None,
+        }
+    }
+
+    /// Decodes native-endian samples.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f64> {
+        fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+            bytes
+                .as_chunks::<N>()
+                .0
+                .iter()
+                .map(|&chunk| value(chunk))
+                .collect()
+        }
+        match self {
+            Self::U8 => bytes.iter().map(|&byte| f64::from(byte)).collect(),
+            Self::I8 => bytes.iter().map(|&byte| f64::from(byte as i8)).collect(),
+            Self::U16 => each(bytes, |chunk| f64::from(u16::from_ne_bytes(chunk))),
+            Self::I16 => each(bytes, |chunk| f64::from(i16::from_ne_bytes(chunk))),
+            Self::U32 => each(bytes, |chunk| f64::from(u32::from_ne_bytes(chunk))),
+            Self::I32 => each(bytes, |chunk| f64::from(i32::from_ne_bytes(chunk))),
+            Self::F32 => each(bytes, |chunk| f64::from(f32::from_ne_bytes(chunk))),
+            Self::F64 => each(bytes, f64::from_ne_bytes),
+        }
+    }
+}
+
+/// How heights are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Storage {
+    /// The type of the stored numbers.
+    pub sample: SampleType,
+    /// The stored number that means "no data", before scale and offset.
+    pub nodata: Option<f64>,
+    /// Scale, offset, unit and description.
+    pub band: BandMetadata,
+}
+
+impl Storage {
+    /// Plain metres of the given type.
+    pub fn metres(sample: SampleType, nodata: Option<f64>) -> Self {
+        Self {
+            sample,
+            nodata,
+            band: BandMetadata::default(),
+        }
+    }
+
+    /// The unit of the heights: from the band, else from the vertical system, else metres.
+    pub fn unit(&self, crs: &Crs) -> Result<HeightUnit, String> {
+        if !self.band.unit.is_empty() {
+            return self
+                .band
+                .height_unit()
+                .map_err(|name| format!("the height unit \"{name}\""));
+        }
+        match (crs.vertical_unit_code(), crs.vertical_epsg()) {
+            (Some(code), _) => HeightUnit::from_epsg_unit(code)
+                .ok_or_else(|| format!("the height unit EPSG:{code}")),
+            (None, Some(code)) => Ok(HeightUnit::from_vertical_epsg(code)),
+            (None, None) => Ok(HeightUnit::Metre),
+        }
+    }
+
+    /// Whether a stored number means "no data".
+    pub(crate) fn is_missing(&self, raw: f64) -> bool {
+        if !raw.is_finite() || raw.abs() >= ABSURD {
+            return true;
+        }
+        let Some(nodata) = self.nodata else {
+            return false;
+        };
+        if raw == nodata {
+            return true;
+        }
+        // GDAL compares floating-point nodata with two units in the last place to spare, because the tag is text.
+        let epsilon = match self.sample {
+            SampleType::F32 => f64::from(f32::EPSILON),
+            SampleType::F64 => f64::EPSILON,
+            _ => return false,
+        };
+        (raw - nodata).abs() < epsilon * (raw + nodata).abs() * 2.0
+    }
+
+    /// The height in metres of a stored number.
+    pub(crate) fn height(&self, raw: f64, unit: HeightUnit) -> f64 {
+        (raw * self.band.scale + self.band.offset) * unit.metres()
+    }
+
+    /// The stored number of a height in metres, before rounding.
+    pub(crate) fn raw(&self, height_m: f64, unit: HeightUnit) -> f64 {
+        (height_m / unit.metres() - self.band.offset) / self.band.scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodata_is_found_as_gdal_finds_it() {
+        let storage = |nodata| Storage::metres(SampleType::F32, nodata);
+        assert!(storage(Some(-9999.0)).is_missing(-9999.0));
+        assert!(!storage(Some(-9999.0)).is_missing(-9998.9));
+        // 0.1 as text is not the float nearest to 0.1.
+        assert!(storage(Some(0.1)).is_missing(f64::from(0.1_f32)));
+        assert!(storage(Some(f64::NAN)).is_missing(f64::NAN));
+        assert!(storage(None).is_missing(f64::from(f32::MIN)));
+        assert!(!storage(None).is_missing(0.0));
+        assert!(!Storage::metres(SampleType::I16, Some(-9999.0)).is_missing(-9998.0));
+    }
+
+    #[test]
+    fn the_unit_comes_from_the_band_before_the_system() {
+        let mut storage = Storage::metres(SampleType::F32, None);
+        let feet = Crs::projected(2264, Some(6360));
+        assert_eq!(storage.unit(&feet), Ok(HeightUnit::UsSurveyFoot));
+        storage.band.unit = "m".into();
+        assert_eq!(storage.unit(&feet), Ok(HeightUnit::Metre));
+        storage.band.unit = "fathom".into();
+        assert!(storage.unit(&feet).unwrap_err().contains("fathom"));
+    }
+
+    #[test]
+    fn scale_offset_and_unit_are_undone_on_the_way_back() {
+        let mut storage = Storage::metres(SampleType::I16, Some(-32768.0));
+        storage.band.scale = 0.1;
+        storage.band.offset = 100.0;
+        for raw in [-32767.0, -1.0, 0.0, 12345.0, 32767.0] {
+            let height = storage.height(raw, HeightUnit::Foot);
+            assert_eq!(storage.raw(height, HeightUnit::Foot).round(), raw);
+        }
+    }
+}

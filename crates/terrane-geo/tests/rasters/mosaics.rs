@@ -1,0 +1,187 @@
+//! Several files are one raster.
+
+use std::path::{Path, PathBuf};
+
+use terrane_geo::{
+    Affine, CogWriter, Crs, Error, Existing, Georeference, Grid, SampleType, Storage, Window,
+};
+
+use crate::{assert_same, swiss, wave_grid};
+
+fn piece(folder: &Path, name: &str, whole: &Grid, window: Window, sample: SampleType) -> PathBuf {
+    let path = folder.join(name);
+    let place = swiss().cropped(window.column, window.row);
+    let storage = Storage::metres(sample, Some(-9999.0));
+    let mut writer = CogWriter::create(
+        &path,
+        (window.width, window.height),
+        place,
+        storage,
+        Existing::Keep,
+    )
+    .unwrap();
+    writer.write_rows(&whole.crop(window).heights).unwrap();
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn pieces_in_any_order_are_the_raster_they_were_cut_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut whole = wave_grid(500, 400);
+    let windows = [
+        Window {
+            column: 250,
+            row: 190,
+            width: 250,
+            height: 210,
+        },
+        Window {
+            column: 0,
+            row: 0,
+            width: 260,
+            height: 200,
+        },
+        Window {
+            column: 0,
+            row: 200,
+            width: 250,
+            height: 200,
+        },
+    ];
+    let paths: Vec<_> = windows
+        .iter()
+        .enumerate()
+        .map(|(index, &window)| {
+            piece(
+                folder.path(),
+                &format!("{index}.tif"),
+                &whole,
+                window,
+                SampleType::F32,
+            )
+        })
+        .collect();
+    // Nothing covers the top right.
+    for row in 0..190 {
+        whole.heights[row * 500 + 260..(row + 1) * 500].fill(f64::NAN);
+    }
+    let mosaic = terrane_geo::open(&paths).unwrap();
+    assert_eq!(mosaic.info().levels, [(500, 400)]);
+    assert_eq!(mosaic.info().georeference, swiss());
+    assert_same(
+        &mosaic.read(0, Window::whole(500, 400)).unwrap(),
+        &whole.heights,
+        "mosaic",
+    );
+    let window = Window {
+        column: 200,
+        row: 150,
+        width: 120,
+        height: 90,
+    };
+    assert_same(
+        &mosaic.read(0, window).unwrap(),
+        &whole.crop(window).heights,
+        "window",
+    );
+}
+
+#[test]
+fn more_pieces_than_open_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = wave_grid(16 * 40, 16);
+    let paths: Vec<_> = (0..40)
+        .map(|index| {
+            let window = Window {
+                column: 16 * index,
+                row: 0,
+                width: 16,
+                height: 16,
+            };
+            piece(
+                folder.path(),
+                &format!("{index}.tif"),
+                &whole,
+                window,
+                SampleType::F32,
+            )
+        })
+        .collect();
+    let mosaic = terrane_geo::open(&paths).unwrap();
+    for _ in 0..2 {
+        assert_same(
+            &mosaic.read(0, Window::whole(640, 16)).unwrap(),
+            &whole.heights,
+            "mosaic",
+        );
+    }
+}
+
+#[test]
+fn a_missing_height_does_not_hide_one_beneath_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = wave_grid(64, 64);
+    let mut holes = whole.clone();
+    holes.heights[100..200].fill(f64::NAN);
+    let window = Window::whole(64, 64);
+    let below = piece(folder.path(), "a.tif", &whole, window, SampleType::F32);
+    let above = piece(folder.path(), "b.tif", &holes, window, SampleType::F64);
+    let mosaic = terrane_geo::open(&[below, above]).unwrap();
+    assert_eq!(mosaic.info().storage.sample, SampleType::F64);
+    assert_same(&mosaic.read(0, window).unwrap(), &whole.heights, "overlap");
+}
+
+#[test]
+fn rasters_that_do_not_fit_together_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = wave_grid(64, 64);
+    let first = piece(
+        folder.path(),
+        "first.tif",
+        &whole,
+        Window::whole(64, 64),
+        SampleType::F32,
+    );
+    let swiss_affine = Affine::north_up(2_600_000.0, 1_200_000.0, 1.0);
+    for (name, place, reason) in [
+        (
+            "shifted",
+            Georeference::new(swiss_affine.shifted(0.5, 0.0), swiss().crs),
+            "off the grid",
+        ),
+        (
+            "coarse",
+            Georeference::new(swiss_affine.scaled(2.0), swiss().crs),
+            "its pixels are 2 across",
+        ),
+        (
+            "austrian",
+            Georeference::new(swiss_affine, Crs::projected(31287, None)),
+            "its system is EPSG:31287",
+        ),
+        (
+            "nowhere",
+            Georeference::unplaced(Crs::default()),
+            "without a place",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        let storage = Storage::metres(SampleType::F32, None);
+        let mut writer =
+            CogWriter::create(&path, (64, 64), place, storage, Existing::Keep).unwrap();
+        writer.write_rows(&whole.heights).unwrap();
+        writer.finish().unwrap();
+        match terrane_geo::open(&[&first, &path]) {
+            Err(error @ Error::Mosaic { .. }) => {
+                assert!(error.to_string().contains(reason), "{error}");
+            }
+            Err(error) => panic!("{name}: {error}"),
+            Ok(_) => panic!("{name} was accepted"),
+        }
+    }
+    assert!(matches!(
+        terrane_geo::open(&[] as &[PathBuf]),
+        Err(Error::NoInput)
+    ));
+}

@@ -1,0 +1,28 @@
+//! Datasets of terrain tiles, measures of reconstructions, pictures and pages.
+//!
+//! ```
+//! use terrane_lab::measure::measure;
+//!
+//! let heights: Vec<f32> = (0..64).map(|index| index as f32).collect();
+//! let raised: Vec<f32> = heights.iter().map(|height| height + 0.5).collect();
+//! let measures = measure(&heights, &raised, 8, 8)?;
+//! assert_eq!(measures.rmse_m, 0.5);
+//! assert_eq!(measures.gradient_rmse_m_per_px, 0.0); // a raised surface has the same slopes
+//! # Ok::<(), terrane_lab::measure::MeasureError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod augment;
+pub mod catalogue;
+pub mod cutting;
+pub mod dataset;
+pub mod download;
+mod error;
+pub mod links;
+pub mod measure;
+pub mod page;
+pub mod picture;
+pub mod swissalti3d;
+
+pub use error::{Error, Result};

@@ -1,0 +1,50 @@
+//! Weight matrices whose columns are brought to unit length on every pass.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+
+use crate::init::Init;
+
+/// Columns shorter than this are divided by it instead.
+const LEAST_LENGTH: f64 = 1e-12;
+
+/// Weights `[in + 1, out]` with the bias as the last row, as the authors pack them.
+#[derive(Module, Debug)]
+pub struct PackedWeights {
+    /// The packed matrix.
+    pub packed: Param<Tensor<2>>,
+}
+
+impl PackedWeights {
+    /// Weights and bias spread evenly over ±1/√in.
+    pub fn new(inputs: usize, outputs: usize, init: &mut Init) -> Self {
+        Self {
+            packed: init.uniform([inputs + 1, outputs], 1.0 / (inputs as f64).sqrt()),
+        }
+    }
+
+    /// The weights `[in, out]`, as they are.
+    pub fn weight(&self) -> Tensor<2> {
+        let packed = self.packed.val();
+        let [rows, _] = packed.dims();
+        packed.narrow(0, 0, rows - 1)
+    }
+
+    /// The bias `[1, out]`.
+    pub fn bias(&self) -> Tensor<2> {
+        let packed = self.packed.val();
+        let [rows, _] = packed.dims();
+        packed.narrow(0, rows - 1, 1)
+    }
+}
+
+/// Divides every column, along the last axis but one, by its length.
+pub fn normalise_columns<const D: usize>(weight: Tensor<D>) -> Tensor<D> {
+    let length = weight
+        .clone()
+        .square()
+        .sum_dim(D - 2)
+        .sqrt()
+        .clamp_min(LEAST_LENGTH);
+    weight / length
+}

@@ -1,0 +1,44 @@
+//! Parts that two or more methods share.
+
+mod attention;
+mod colnorm;
+mod decoder;
+mod dense;
+mod encoder;
+mod fourier;
+mod grid;
+mod jet;
+mod norm;
+mod patches;
+mod siren;
+
+pub use attention::Attention;
+pub use colnorm::{PackedWeights, normalise_columns};
+pub use decoder::{Decoder, DecoderConfig};
+pub use dense::Dense;
+pub use encoder::{Encoder, EncoderConfig};
+pub use fourier::fourier_features;
+pub use grid::{pixel_grid, pixel_positions};
+pub use jet::Jet;
+pub use norm::Norm;
+pub use patches::{join_patches, split_patches};
+pub use siren::{Modulation, Siren, SirenBias};
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+/// A normalisation followed by a dense layer, as every head of these methods is.
+#[derive(Module, Debug)]
+pub struct Head {
+    /// The normalisation.
+    pub norm: Norm,
+    /// The dense layer.
+    pub dense: Dense,
+}
+
+impl Head {
+    /// Applies the head to the last axis.
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        self.dense.forward(self.norm.forward(x))
+    }
+}

@@ -1,0 +1,164 @@
+//! A network of sines whose amplitudes and phases are modulated from outside.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use burn::tensor::module::linear;
+
+use crate::blocks::{Dense, Jet};
+use crate::init::Init;
+
+/// What one sine layer is modulated by; absent parts leave the layer as it is. All are `[…, 1, width]`.
+#[derive(Debug, Clone, Default)]
+pub struct Modulation<const D: usize> {
+    /// Factor on the sine.
+    pub amplitude: Option<Tensor<D>>,
+    /// Factor on the argument of the sine, before the phase.
+    pub frequency: Option<Tensor<D>>,
+    /// Added to the argument of the sine.
+    pub phase: Option<Tensor<D>>,
+    /// Added to the layer's output.
+    pub offset: Option<Tensor<D>>,
+}
+
+/// Sine layers `2 → width → … → width` and a linear layer to one value.
+#[derive(Module, Debug)]
+pub struct Siren {
+    /// The layers, the last one linear.
+    pub layers: Vec<Dense>,
+    omega: f64,
+}
+
+impl Siren {
+    /// `sines` sine layers of `width`, with the first frequencies spread over ±½ and the others over ±√(6/width)/ω.
+    pub fn new(width: usize, sines: usize, omega: f64, bias: SirenBias, init: &mut Init) -> Self {
+        let mut layer = |inputs: usize, outputs: usize, bound: f64| Dense {
+            weight: init.uniform([inputs, outputs], bound),
+            bias: Some(match bias {
+                SirenBias::LikeWeights => init.uniform([outputs], bound),
+                SirenBias::Zero => init.constant([outputs], 0.0),
+            }),
+        };
+        let inner = (6.0 / width as f64).sqrt() / omega;
+        let layers = (0..=sines)
+            .map(|index| match index {
+                0 => layer(2, width, 0.5),
+                _ if index < sines => layer(width, width, inner),
+                _ => layer(width, 1, inner),
+            })
+            .collect();
+        Self { layers, omega }
+    }
+
+    /// The sine layers and the linear one.
+    pub(crate) fn parts(&self) -> (&[Dense], &Dense) {
+        let last = self.layers.len() - 1;
+        (&self.layers[..last], &self.layers[last])
+    }
+
+    /// ω₀, the factor on the argument of every sine.
+    pub fn omega(&self) -> f64 {
+        self.omega
+    }
+
+    /// Values `[…, points, 1]` at points `[…, points, 2]`, each sine layer with its modulation.
+    pub fn forward<const D: usize>(
+        &self,
+        points: Tensor<D>,
+        modulations: &[Modulation<D>],
+    ) -> Tensor<D> {
+        let (last, sines) = self
+            .layers
+            .split_last()
+            .expect("a network has a last layer");
+        let mut h = points;
+        for (layer, modulation) in sines.iter().zip(modulations) {
+            h = self.sine(layer, h, modulation);
+        }
+        last.forward(h)
+    }
+
+    fn sine<const D: usize>(
+        &self,
+        layer: &Dense,
+        h: Tensor<D>,
+        modulation: &Modulation<D>,
+    ) -> Tensor<D> {
+        // ω goes into the weights, and bias and phase into one sum: each saves a pass over all points.
+        let dtype = h.dtype();
+        let weight = layer.weight.val().cast(dtype).mul_scalar(self.omega);
+        let mut u = linear(h, weight, None);
+        let mut shift: Option<Tensor<D>> = layer
+            .bias
+            .as_ref()
+            .map(|bias| bias.val().cast(dtype).mul_scalar(self.omega).unsqueeze());
+        if let Some(frequency) = &modulation.frequency {
+            if let Some(bias) = shift.take() {
+                u = u + bias;
+            }
+            u = u * frequency.clone();
+        }
+        if let Some(phase) = &modulation.phase {
+            shift = Some(match shift {
+                Some(bias) => phase.clone() + bias,
+                None => phase.clone(),
+            });
+        }
+        if let Some(shift) = shift {
+            u = u + shift;
+        }
+        let mut h = u.sin();
+        if let Some(amplitude) = &modulation.amplitude {
+            h = h * amplitude.clone();
+        }
+        match &modulation.offset {
+            Some(offset) => h + offset.clone(),
+            None => h,
+        }
+    }
+
+    /// Values with their analytic derivatives along the point's row and column.
+    pub fn jet<const D: usize>(&self, points: Tensor<D>, modulations: &[Modulation<D>]) -> Jet<D> {
+        let (last, sines) = self
+            .layers
+            .split_last()
+            .expect("a network has a last layer");
+        let mut h = Jet::identity(points);
+        for (layer, modulation) in sines.iter().zip(modulations) {
+            let dtype = h.value.dtype();
+            let weight = layer.weight.val().cast(dtype).mul_scalar(self.omega);
+            let mut u = h.map(|part| linear(part, weight.clone(), None));
+            if let Some(bias) = &layer.bias {
+                u.value = u.value + bias.val().cast(dtype).mul_scalar(self.omega).unsqueeze();
+            }
+            if let Some(frequency) = &modulation.frequency {
+                u = u.map(|part| part * frequency.clone());
+            }
+            if let Some(phase) = &modulation.phase {
+                u.value = u.value + phase.clone();
+            }
+            h = u.sin();
+            if let Some(amplitude) = &modulation.amplitude {
+                h = h.map(|part| part * amplitude.clone());
+            }
+            if let Some(offset) = &modulation.offset {
+                h.value = h.value + offset.clone();
+            }
+        }
+        let dtype = h.value.dtype();
+        let weight = last.weight.val().cast(dtype);
+        let mut f = h.map(|part| linear(part, weight.clone(), None));
+        if let Some(bias) = &last.bias {
+            f.value = f.value + bias.val().cast(dtype).unsqueeze();
+        }
+        f
+    }
+}
+
+/// How the biases of a network of sines start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SirenBias {
+    /// Spread as the weights of their layer (HUVR+SIREN).
+    LikeWeights,
+    /// At 0 (Functa).
+    Zero,
+}

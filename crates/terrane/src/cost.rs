@@ -1,0 +1,599 @@
+//! What the four methods cost: parameters, payload and FLOPs from plain sizes, without building a network.
+//!
+//! The paper does not print its counts of elementwise operations; those below are chosen so that its table comes out.
+
+const SOFTMAX: usize = 5; // scale, shift, exponential, sum, division
+const NORM: usize = 5; // mean, variance, standardisation, gain, offset
+const GELU: usize = 10; // exact: an error function counted as the polynomial and exponential that evaluate it
+const SILU: usize = 4; // negation, exponential, sum, division
+const ENCODED_FEATURE: usize = 2; // product with the frequency, sine or cosine
+// Product with the base weight, division by the column's norm. The norm itself is not counted: with it HUVR's training
+// step would pass the figure that the paper prints.
+const FORMED_WEIGHT: usize = 2;
+const OUTER_PRODUCT: usize = 1; // the rank-one factor of a weight that two tokens modulate
+const BACKWARD: u64 = 2; // in units of a forward pass, as the paper states it
+const CHANNELS: usize = 3; // of a pixel at the entry of a vision transformer and at HUVR's exit
+const HUVR_FEATURES: usize = 128; // of the positional encoding of a point
+const HUVR_GRID: usize = 4; // points along a patch's side
+const HUVR_KERNEL: usize = 9; // places under the kernel of the upsampler
+const DINO_PATCH: usize = 16;
+const DINO_EXTRA_TOKENS: usize = 5; // one global and four storage tokens
+const SCALE_BITS: f64 = 16.0;
+
+/// What is counted as a floating-point operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Convention {
+    /// The paper's table: products, biases and elementwise operations; attention in the decoder of the HUVR family
+    /// whether it is there or not; HUVR's MLP at every pixel, but not its upsampler, heads and projection down.
+    Paper,
+    /// The network as it runs: all its products and no others, with biases and elementwise operations only in the
+    /// coordinate network.
+    AsRun,
+}
+
+/// What a method holds, stores for a tile, and computes for a tile in FLOPs; only the FLOPs follow the convention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Parameters by part, in the order in which data pass through them.
+    pub parts: Vec<(&'static str, u64)>,
+    /// Numbers stored.
+    pub payload_floats: usize,
+    /// Scales stored beside quantised numbers: one for each dimension of a token.
+    pub scales: usize,
+    /// Pixels of the tile.
+    pub pixels: usize,
+    /// The coordinate network at one point.
+    pub point: u64,
+    /// From the tile to the payload; nothing for Functa, whose inner loop is in `inference`.
+    pub encoder: u64,
+    /// From the payload to what the coordinate network takes; for Functa once for each inner step.
+    pub decoder: u64,
+    /// The coordinate network over the tile, with forming its weights where the convention counts that.
+    pub neural_decoder: u64,
+    /// One pass from the tile to the heights; for Functa from the latent.
+    pub forward: u64,
+    /// What a tile costs to encode and decode, with Functa's inner loop.
+    pub inference: u64,
+    /// A training step's share for one tile.
+    pub training: u64,
+}
+
+impl Account {
+    /// An account without an inner loop; parts without parameters are left out.
+    fn new(parts: &[(&'static str, Work)], payload: [usize; 3], flops: [u64; 4]) -> Self {
+        let [payload_floats, scales, pixels] = payload;
+        let [point, encoder, decoder, neural_decoder] = flops;
+        let forward = encoder + decoder + neural_decoder;
+        let parts = parts.iter().map(|(name, work)| (*name, work.0[0]));
+        Self {
+            parts: parts.filter(|(_, parameters)| *parameters > 0).collect(),
+            payload_floats,
+            scales,
+            pixels,
+            point,
+            encoder,
+            decoder,
+            neural_decoder,
+            forward,
+            inference: forward,
+            training: (1 + BACKWARD) * forward,
+        }
+    }
+
+    /// All parameters.
+    pub fn parameters(&self) -> u64 {
+        self.parts.iter().map(|(_, parameters)| parameters).sum()
+    }
+
+    /// Rate with every number stored in so many bits, without scales.
+    pub fn bits_per_pixel(&self, bits: u32) -> f64 {
+        self.payload_floats as f64 * f64::from(bits) / self.pixels as f64
+    }
+
+    /// Rate of integers of so many bits with their scales, before entropy coding.
+    pub fn quantised_bits_per_pixel(&self, bits: u32) -> f64 {
+        self.bits_per_pixel(bits) + self.scales as f64 * SCALE_BITS / self.pixels as f64
+    }
+}
+
+/// Parameters, FLOPs in products and all other FLOPs of a piece of a network.
+#[derive(Debug, Clone, Copy)]
+struct Work([u64; 3]);
+
+impl Work {
+    fn times(self, count: usize) -> Self {
+        Self(self.0.map(|amount| amount * count as u64))
+    }
+
+    fn when(self, present: bool) -> Self {
+        self.times(usize::from(present))
+    }
+
+    fn flops(self, convention: Convention) -> u64 {
+        let Self([_, products, rest]) = self;
+        products + u64::from(convention == Convention::Paper) * rest
+    }
+}
+
+impl std::ops::Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(std::array::from_fn(|index| self.0[index] + other.0[index]))
+    }
+}
+
+fn learned(count: usize) -> Work {
+    Work([count as u64, 0, 0])
+}
+
+fn elements(count: usize) -> Work {
+    Work([0, 0, count as u64])
+}
+
+fn product(rows: usize, input: usize, output: usize) -> Work {
+    Work([0, 2 * rows as u64 * input as u64 * output as u64, 0])
+}
+
+fn unbiased(rows: usize, input: usize, output: usize) -> Work {
+    product(rows, input, output) + learned(input * output)
+}
+
+fn linear(rows: usize, input: usize, output: usize) -> Work {
+    unbiased(rows, input, output) + learned(output) + elements(rows * output)
+}
+
+fn norm(rows: usize, width: usize) -> Work {
+    learned(2 * width) + elements(NORM * rows * width)
+}
+
+/// A linear map behind a norm. The norm's operations are not counted: the paper's difference between the decoders of
+/// HUVR and HUVR+SIREN has no room for them.
+fn head(rows: usize, input: usize, output: usize) -> Work {
+    learned(2 * input) + linear(rows, input, output)
+}
+
+/// One point through a layer with so many elementwise operations on each output beside the bias.
+fn point_layer(input: usize, output: usize, each: usize) -> Work {
+    linear(1, input, output) + elements(output * each)
+}
+
+/// One point through a sine network: each sine has a frequency factor, the sine itself and its modulations.
+fn siren(width: usize, sine_layers: usize, modulations: usize) -> Work {
+    let deeper = point_layer(width, width, 2 + modulations).times(sine_layers - 1);
+    point_layer(2, width, 2 + modulations) + deeper + linear(1, width, 1)
+}
+
+/// Sizes of a transformer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransformerShape {
+    /// Width of a token.
+    pub width: usize,
+    /// Layers.
+    pub depth: usize,
+    /// Attention heads of a layer.
+    pub heads: usize,
+    /// Width of the hidden layer of a layer.
+    pub hidden: usize,
+}
+
+impl TransformerShape {
+    /// The teacher DINOv3 in its base size.
+    pub const DINO_BASE: Self = Self::new([768, 12, 12, 3072]);
+    /// The teacher DINOv3 in its large size.
+    pub const DINO_LARGE: Self = Self::new([1024, 24, 16, 4096]);
+
+    const fn new([width, depth, heads, hidden]: [usize; 4]) -> Self {
+        Self {
+            width,
+            depth,
+            heads,
+            hidden,
+        }
+    }
+
+    /// What stands between the norm and the sum with the residual.
+    fn branch(&self, tokens: usize, inner: Work) -> Work {
+        norm(tokens, self.width) + inner + elements(tokens * self.width)
+    }
+
+    /// The way in is `linear` or `unbiased`: methods differ in whether queries, keys and values have a bias.
+    fn attention(&self, tokens: usize, way_in: fn(usize, usize, usize) -> Work) -> Work {
+        let scores = product(2 * tokens, self.width, tokens);
+        let softmax = elements(SOFTMAX * self.heads * tokens * tokens);
+        let way_in = way_in(tokens, self.width, 3 * self.width);
+        let way_out = linear(tokens, self.width, self.width);
+        self.branch(tokens, way_in + scores + softmax + way_out)
+    }
+
+    fn plain(&self, tokens: usize) -> Work {
+        let way_in = linear(tokens, self.width, self.hidden);
+        let gelu = elements(GELU * tokens * self.hidden);
+        let way_out = linear(tokens, self.hidden, self.width);
+        self.branch(tokens, way_in + gelu + way_out)
+    }
+
+    fn gated(&self, tokens: usize) -> Work {
+        let way_in = linear(tokens, self.width, 2 * self.hidden);
+        let gate = elements((SILU + 1) * tokens * self.hidden) + norm(tokens, self.hidden);
+        let way_out = linear(tokens, self.hidden, self.width);
+        self.branch(tokens, way_in + gate + way_out)
+    }
+
+    /// Parameters of a DINOv3 of these sizes, with the unused mask token and the key bias that is held at zero, and
+    /// the FLOPs of its products for a picture of this side.
+    pub fn dino(&self, side: usize) -> (u64, u64) {
+        let patches = (side / DINO_PATCH).pow(2);
+        let tokens = patches + DINO_EXTRA_TOKENS;
+        let block = self.attention(tokens, linear) + self.plain(tokens) + learned(2 * self.width);
+        let embed = linear(patches, CHANNELS * DINO_PATCH.pow(2), self.width);
+        let extra = learned((DINO_EXTRA_TOKENS + 1) * self.width);
+        let dino = embed + extra + block.times(self.depth) + norm(tokens, self.width);
+        (dino.0[0], dino.flops(Convention::AsRun))
+    }
+}
+
+/// How tokens act on the coordinate network of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modulation {
+    /// HUVR: the product of a patch's token and the global one acts on the weights of an MLP.
+    RankOne,
+    /// HUVR+SIREN: amplitude and phase of the sines, a head for each.
+    AmplitudeShift,
+    /// HUVR+SIREN with amplitude alone.
+    Amplitude,
+    /// HUVR+SIREN with phase alone.
+    Shift,
+    /// HUVR+SIREN with amplitude, frequency, phase and offset from one head.
+    Incode,
+}
+
+/// HUVR, or HUVR+SIREN if sines are modulated: vision transformer, bottleneck, decoder, network of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HuvrShape {
+    /// Side of a tile in pixels; a multiple of `patch`.
+    pub side: usize,
+    /// Side of a patch in pixels.
+    pub patch: usize,
+    /// The encoder, whose hidden layers are gated.
+    pub encoder: TransformerShape,
+    /// Width of a stored token; where it equals that of encoder or decoder there is no projection.
+    pub bottleneck: usize,
+    /// The decoder.
+    pub decoder: TransformerShape,
+    /// Whether the decoder has attention; the released one has none.
+    pub decoder_attention: bool,
+    /// How tokens act on the coordinate network.
+    pub modulation: Modulation,
+    /// Width of a layer of the coordinate network.
+    pub network_width: usize,
+    /// Layers of the coordinate network with that width.
+    pub network_layers: usize,
+}
+
+impl HuvrShape {
+    /// The paper's sizes, which HUVR and HUVR+SIREN share.
+    pub const fn paper(modulation: Modulation) -> Self {
+        Self {
+            side: 256,
+            patch: 16,
+            encoder: TransformerShape::new([768, 12, 16, 2048]),
+            bottleneck: 32,
+            decoder: TransformerShape::new([1024, 4, 16, 4096]),
+            decoder_attention: false,
+            modulation,
+            network_width: 256,
+            network_layers: 3,
+        }
+    }
+
+    fn heads_and_point(&self, patches: usize) -> (Work, Work) {
+        let (width, layers) = (self.network_width, self.network_layers);
+        let head = |rows, values| head(rows, self.decoder.width, values * width);
+        let (heads, values) = match self.modulation {
+            // The grid is one for all patches, so that its positional encoding is a constant.
+            Modulation::RankOne => {
+                let deeper = point_layer(width, width, 1).times(layers - 1);
+                let point = point_layer(HUVR_FEATURES, width, 1) + deeper;
+                return (head(patches, 1) + head(1, 1), point);
+            }
+            Modulation::AmplitudeShift => (2, 1),
+            Modulation::Amplitude | Modulation::Shift => (1, 1),
+            Modulation::Incode => (1, 4),
+        };
+        let point = siren(width, layers, heads * values);
+        (head(patches, values).times(heads * layers), point)
+    }
+
+    /// The account of this network.
+    pub fn account(&self, convention: Convention) -> Account {
+        let (vit, decoder) = (&self.encoder, &self.decoder);
+        let (bottleneck, width) = (self.bottleneck, self.network_width);
+        let as_run = convention == Convention::AsRun;
+        let huvr = self.modulation == Modulation::RankOne;
+        let (pixels, patches) = (self.side.pow(2), (self.side / self.patch).pow(2));
+        let tokens = patches + 1;
+        let input = linear(pixels, 1, CHANNELS).when(!huvr);
+        let embed = linear(patches, CHANNELS * self.patch.pow(2), vit.width) + learned(vit.width);
+        let blocks = (vit.attention(tokens, linear) + vit.gated(tokens)).times(vit.depth);
+        let encode = embed + blocks + norm(tokens, vit.width);
+        let projection = |from, to| head(tokens, from, to).when(from != to);
+        let down = projection(vit.width, bottleneck);
+        let up = projection(bottleneck, decoder.width);
+        let attention = decoder.attention(tokens, unbiased);
+        let decode = |on| (decoder.plain(tokens) + attention.when(on)).times(decoder.depth);
+        let counted = decode(self.decoder_attention || !as_run);
+        let (heads, point) = self.heads_and_point(patches);
+        let coarse = patches * HUVR_GRID.pow(2);
+        let shuffled = CHANNELS * (self.patch / HUVR_GRID).pow(2);
+        let upsampler = linear(coarse, HUVR_KERNEL * width, shuffled).when(huvr);
+        let formed = elements(patches * width.pow(2) * (FORMED_WEIGHT + OUTER_PRODUCT)).when(huvr);
+        let points = if as_run && huvr { coarse } else { pixels };
+        let per_point = point.flops(Convention::Paper);
+        let flops = [
+            per_point,
+            (input + encode + down.when(as_run)).flops(convention),
+            (up + counted + heads.when(as_run || !huvr)).flops(convention),
+            (formed + upsampler.when(as_run)).flops(convention) + points as u64 * per_point,
+        ];
+        let parts = [
+            ("input", input),
+            ("encoder", encode),
+            ("down", down),
+            ("up", up),
+            ("decoder", decode(self.decoder_attention)),
+            ("heads", heads),
+            ("network", point),
+            ("upsampler", upsampler),
+        ];
+        Account::new(&parts, [tokens * bottleneck, bottleneck, pixels], flops)
+    }
+}
+
+/// TransINR: a transformer that turns learned weight tokens into the columns of an MLP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransInrShape {
+    /// Side of a tile in pixels.
+    pub side: usize,
+    /// Side of a patch in pixels; pixels beyond the last whole patch are not seen.
+    pub patch: usize,
+    /// Zero pixels around the tile.
+    pub pad: usize,
+    /// The transformer.
+    pub transformer: TransformerShape,
+    /// Weight tokens of a hidden layer of the MLP.
+    pub groups: usize,
+    /// Width of the positional encoding and of the hidden layers of the MLP.
+    pub network_width: usize,
+    /// Hidden layers of the MLP, before the linear one.
+    pub hidden_layers: usize,
+}
+
+impl TransInrShape {
+    /// The paper's sizes.
+    pub const fn paper() -> Self {
+        Self {
+            side: 256,
+            patch: 9,
+            pad: 1,
+            transformer: TransformerShape::new([768, 6, 12, 3072]),
+            groups: 64,
+            network_width: 256,
+            hidden_layers: 4,
+        }
+    }
+
+    /// The account of this network.
+    pub fn account(&self, convention: Convention) -> Account {
+        let (net, groups) = (&self.transformer, self.groups);
+        let (inputs, hidden) = (self.network_width, self.hidden_layers);
+        let (width, pixels) = (net.width, self.side.pow(2));
+        let data = ((self.side + 2 * self.pad) / self.patch).pow(2);
+        let weights = hidden * groups + 1;
+        let tokens = data + weights;
+        let tokeniser = linear(data, self.patch.pow(2), width);
+        let positions = learned(data * width) + elements(data * width);
+        let layers = (net.attention(tokens, unbiased) + net.plain(tokens)).times(net.depth);
+        let heads = head(groups, width, inputs).times(hidden) + head(1, width, inputs);
+        let mlp = point_layer(inputs, inputs, 1).times(hidden) + linear(1, inputs, 1);
+        let point = (elements(ENCODED_FEATURE * inputs) + mlp).flops(Convention::Paper);
+        let formed = elements(FORMED_WEIGHT * inputs * (hidden * inputs + 1));
+        let parts = [
+            ("tokeniser", tokeniser),
+            ("positions", positions),
+            ("weight tokens", learned(weights * width)),
+            ("transformer", layers),
+            ("heads", heads),
+            ("network", mlp),
+        ];
+        let flops = [
+            point,
+            (tokeniser + positions + layers).flops(convention),
+            heads.flops(convention),
+            formed.flops(convention) + pixels as u64 * point,
+        ];
+        Account::new(&parts, [weights * width, width, pixels], flops)
+    }
+}
+
+/// Functa: one sine network for all tiles, shifted by a latent that a few gradient steps find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctaShape {
+    /// Side of a tile in pixels.
+    pub side: usize,
+    /// Width of the latent.
+    pub latent: usize,
+    /// Width of a sine layer.
+    pub siren_width: usize,
+    /// Sine layers, before the linear one.
+    pub sine_layers: usize,
+    /// Gradient steps that find a latent.
+    pub inner_steps: usize,
+}
+
+impl FunctaShape {
+    /// The sizes of the paper's text.
+    pub const fn paper() -> Self {
+        Self {
+            side: 256,
+            latent: 512,
+            siren_width: 256,
+            sine_layers: 4,
+            inner_steps: 3,
+        }
+    }
+
+    /// The sizes that the paper's FLOPs table describes: the upstream default, its depth read as sine layers.
+    pub const fn flops_table() -> Self {
+        Self {
+            siren_width: 512,
+            sine_layers: 15,
+            ..Self::paper()
+        }
+    }
+
+    /// The account of this network.
+    pub fn account(&self, convention: Convention) -> Account {
+        let network = siren(self.siren_width, self.sine_layers, 1);
+        let shifts = linear(1, self.latent, self.sine_layers * self.siren_width);
+        let parts = [
+            ("network", network),
+            ("shifts", shifts),
+            ("inner rates", learned(self.latent)),
+        ];
+        let (pixels, point) = (self.side.pow(2), network.flops(Convention::Paper));
+        let flops = [point, 0, shifts.flops(convention), pixels as u64 * point];
+        let pass = Account::new(&parts, [self.latent, 1, pixels], flops);
+        let steps = self.inner_steps as u64;
+        let (inner, second_order) = (steps * (1 + BACKWARD), steps * BACKWARD);
+        Account {
+            decoder: steps * pass.decoder,
+            inference: (inner + 1) * pass.forward,
+            training: (inner + second_order + 1 + BACKWARD) * pass.forward,
+            ..pass
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Convention::{AsRun, Paper};
+    use super::*;
+
+    const HUVR: HuvrShape = HuvrShape::paper(Modulation::RankOne);
+    const SIREN: HuvrShape = HuvrShape::paper(Modulation::AmplitudeShift);
+
+    fn accounts(convention: Convention, functa: FunctaShape) -> [Account; 4] {
+        let [huvr, siren] = [HUVR, SIREN].map(|shape| shape.account(convention));
+        let transinr = TransInrShape::paper().account(convention);
+        [huvr, siren, transinr, functa.account(convention)]
+    }
+
+    fn changed(mut shape: HuvrShape, change: impl Fn(&mut HuvrShape)) -> Account {
+        change(&mut shape);
+        shape.account(AsRun)
+    }
+
+    fn giga(accounts: &[Account], decimals: usize, of: fn(&Account) -> u64) -> String {
+        let column: Vec<_> = accounts.iter().map(|a| of(a) as f64 / 1e9).collect();
+        format!("{column:.decimals$?}")
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_released_networks() {
+        let accounts = accounts(AsRun, FunctaShape::paper());
+        let totals = accounts.each_ref().map(Account::parameters);
+        assert_eq!(totals, [120_156_048, 121_071_207, 44_631_297, 724_225]);
+        let parts = |account: &Account| account.parts.iter().map(|part| part.1).collect::<Vec<_>>();
+        let [huvr, siren, transinr, functa] = accounts.each_ref().map(parts);
+        assert_eq!(huvr[..4], [85_708_800, 26_144, 33_856, 33_583_104]);
+        assert_eq!(huvr[4..], [528_896, 164_608, 110_640]);
+        assert_eq!(siren[5..], [1_586_688, 132_609]);
+        assert_eq!(transinr[..3], [62_976, 602_112, 197_376]);
+        assert_eq!(transinr[3..], [42_513_408, 992_000, 263_425]);
+        assert_eq!(functa, [198_401, 525_312, 512]);
+        let table = FunctaShape::flops_table().account(AsRun);
+        assert_eq!(parts(&table), [3_679_233, 3_939_840, 512]);
+        assert_eq!(TransformerShape::DINO_BASE.dino(256).0, 85_669_632);
+        assert_eq!(TransformerShape::DINO_LARGE.dino(256).0, 303_154_176);
+    }
+
+    #[test]
+    fn ablations_change_parameters_and_payload() {
+        let ablations = [
+            (changed(SIREN, |s| s.patch = 8), 120_628_839, 32_800),
+            (changed(SIREN, |s| s.patch = 32), 122_840_679, 2_080),
+            (changed(SIREN, |s| s.bottleneck = 16), 121_042_487, 4_112),
+            (changed(SIREN, |s| s.bottleneck = 128), 121_243_527, 32_896),
+            (changed(SIREN, |s| s.bottleneck = 256), 121_473_287, 65_792),
+            (changed(SIREN, |s| s.bottleneck = 768), 121_800_199, 197_376),
+        ];
+        for (account, parameters, floats) in ablations {
+            assert_eq!(account.parameters(), parameters);
+            assert_eq!(account.payload_floats, floats);
+        }
+        let modulations = [Modulation::Amplitude, Modulation::Shift, Modulation::Incode];
+        let totals = modulations.map(|m| HuvrShape::paper(m).account(AsRun).parameters());
+        assert_eq!(totals, [120_277_863, 120_277_863, 122_639_463]);
+        let attention = changed(HUVR, |s| s.decoder_attention = true);
+        assert_eq!(attention.parameters(), 136_945_552);
+    }
+
+    #[test]
+    fn payloads_have_the_rates_of_the_paper() {
+        let accounts = accounts(AsRun, FunctaShape::paper());
+        let floats = accounts.each_ref().map(|a| a.payload_floats);
+        assert_eq!(floats, [8_224, 8_224, 197_376, 512]);
+        let rates = accounts.each_ref().map(|a| a.bits_per_pixel(32));
+        assert_eq!(format!("{rates:.4?}"), "[4.0156, 4.0156, 96.3750, 0.2500]");
+        let rates = [16, 8, 4, 2].map(|bits| accounts[1].quantised_bits_per_pixel(bits));
+        assert_eq!(format!("{rates:.4?}"), "[2.0156, 1.0117, 0.5098, 0.2588]");
+    }
+
+    #[test]
+    fn the_table_of_the_paper_comes_out() {
+        let accounts = accounts(Paper, FunctaShape::flops_table());
+        let column = |decimals, of| giga(&accounts, decimals, of);
+        assert_eq!(column(1, |a| a.training), "[285.8, 275.9, 431.5, 8698.7]");
+        assert_eq!(column(1, |a| a.inference), "[95.3, 92.0, 143.8, 4832.6]");
+        assert_eq!(
+            column(2, |a| a.inference),
+            "[95.25, 91.96, 143.82, 4832.59]"
+        );
+        assert_eq!(column(1, |a| a.encoder), "[46.6, 46.6, 109.2, 0.0]");
+        assert_eq!(column(3, |a| a.decoder), "[27.052, 27.858, 0.101, 0.024]");
+        assert_eq!(column(1, |a| a.neural_decoder), "[21.6, 17.5, 34.6, 483.3]");
+        let points = accounts.each_ref().map(|a| a.point);
+        assert_eq!(points, [329_216, 267_521, 527_361, 7_373_825]);
+        let tiles = column(2, |a| a.point * 65_536);
+        assert_eq!(tiles, "[21.58, 17.53, 34.56, 483.25]");
+        let ratios = |decimals, of: fn(&Account) -> u64| {
+            let ratio = |account| of(account) as f64 / of(&accounts[1]) as f64;
+            format!("{:.decimals$?}", accounts.each_ref().map(ratio))
+        };
+        assert_eq!(ratios(2, |a| a.inference), "[1.04, 1.00, 1.56, 52.55]");
+        assert_eq!(ratios(1, |a| a.inference), "[1.0, 1.0, 1.6, 52.5]");
+        assert_eq!(ratios(1, |a| a.training), "[1.0, 1.0, 1.6, 31.5]");
+    }
+
+    #[test]
+    fn networks_as_run_cost_their_own_products() {
+        let accounts = accounts(AsRun, FunctaShape::paper());
+        let column = |decimals, of| giga(&accounts, decimals, of);
+        assert_eq!(column(1, |a| a.forward), "[66.1, 82.0, 143.2, 26.1]");
+        assert_eq!(column(1, |a| a.training), "[198.2, 246.0, 429.5, 470.5]");
+        assert_eq!(column(1, |a| a.inference), "[66.1, 82.0, 143.2, 261.4]");
+        assert_eq!(
+            column(2, |a| a.neural_decoder),
+            "[2.25, 17.53, 34.56, 26.14]"
+        );
+        let [huvr, _, _, functa] = accounts;
+        assert_eq!(huvr.neural_decoder / 65_536, 34_400);
+        assert_eq!(functa.point, 398_849);
+        let patches = [8, 32].map(|patch| changed(SIREN, |s| s.patch = patch));
+        assert_eq!(giga(&patches, 1, |a| a.forward), "[302.8, 33.6]");
+        let teachers = [TransformerShape::DINO_BASE, TransformerShape::DINO_LARGE];
+        let passes = teachers.map(|teacher| teacher.dino(256).1 as f64 / 1e9);
+        assert_eq!(format!("{passes:.1?}"), "[47.1, 164.7]");
+    }
+}

@@ -1,0 +1,175 @@
+//! Functa (Dupont et al., 2022): a network of sines shared by all tiles, shifted by a latent that three gradient steps
+//! find for each tile; training differentiates through these steps.
+//!
+//! The gradient with respect to the latent is written out in tensor operations here, because automatic differentiation
+//! works once: it differentiates the training loss, and the inner steps with it, to the second order.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use burn::tensor::module::linear;
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, pixel_grid};
+use crate::init::Init;
+use crate::methods::{Method, Precision};
+
+/// Sizes of the method.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Side of a tile.
+    pub side: usize,
+    /// Numbers stored per tile.
+    pub latent: usize,
+    /// Width of the network.
+    pub width: usize,
+    /// Sine layers of the network.
+    pub sines: usize,
+    /// Frequency factor of the sines.
+    pub omega: f64,
+    /// Gradient steps that find a latent.
+    pub inner_steps: usize,
+    /// Coordinates of the pixels.
+    pub coordinates: Coordinates,
+}
+
+/// The range of the pixel coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coordinates {
+    /// From 0 to 1, as Functa's authors have it.
+    Unit,
+    /// From −1 to 1, which doubles the frequencies.
+    Symmetric,
+}
+
+/// The network.
+#[derive(Module, Debug)]
+pub struct Functa {
+    /// The shared network.
+    pub siren: Siren,
+    /// The latent to shifts of all sine layers.
+    pub modulation: Dense,
+    /// Step sizes of the inner loop, one per number of the latent.
+    pub inner_rates: Param<Tensor<1>>,
+    side: usize,
+    inner_steps: usize,
+    is_unit: bool,
+}
+
+impl Config {
+    /// A network with initial weights.
+    pub fn init(&self, init: &mut Init) -> Functa {
+        Functa {
+            siren: Siren::new(self.width, self.sines, self.omega, SirenBias::Zero, init),
+            modulation: Dense {
+                weight: init.truncated_normal([self.latent, self.sines * self.width], 1.0 / (self.latent as f64).sqrt()),
+                bias: Some(init.constant([self.sines * self.width], 0.0)),
+            },
+            inner_rates: init.between([self.latent], 0.005, 0.1),
+            side: self.side,
+            inner_steps: self.inner_steps,
+            is_unit: self.coordinates == Coordinates::Unit,
+        }
+    }
+}
+
+impl Functa {
+    fn points(&self, like: &Tensor<3>) -> Tensor<3> {
+        let points = pixel_grid(self.side, &like.device()).cast(like.dtype());
+        let points = if self.is_unit { points.mul_scalar(0.5).add_scalar(0.5) } else { points };
+        points.unsqueeze()
+    }
+
+    /// Shifts `[batch, 1, width]` of every sine layer.
+    fn shifts(&self, latents: Tensor<3>) -> Vec<Tensor<3>> {
+        let shifts = self.modulation.forward(latents);
+        let [_, _, all] = shifts.dims();
+        let sines = self.siren.layers.len() - 1;
+        let width = all / sines;
+        (0..sines).map(|layer| shifts.clone().narrow(2, layer * width, width)).collect()
+    }
+
+    /// A shift stands inside the product with ω, so its phase is ω times it.
+    fn modulations(&self, latents: Tensor<3>) -> Vec<Modulation<3>> {
+        let omega = self.siren.omega();
+        self.shifts(latents)
+            .into_iter()
+            .map(|shift| Modulation { phase: Some(shift.mul_scalar(omega)), ..Modulation::default() })
+            .collect()
+    }
+
+    /// Heights `[batch, points, 1]` of latents `[batch, 1, latent]`, in [0, 1].
+    fn heights(&self, latents: Tensor<3>, points: Tensor<3>) -> Tensor<3> {
+        self.siren.forward(points, &self.modulations(latents)).add_scalar(0.5)
+    }
+
+    /// The gradient of each tile's own mean square error with respect to its latent.
+    fn latent_gradient(&self, latents: Tensor<3>, points: &Tensor<3>, targets: &Tensor<3>) -> Tensor<3> {
+        let omega = self.siren.omega();
+        let (sines, last) = self.siren.parts();
+        let [_, count, _] = targets.dims();
+
+        let mut arguments = Vec::with_capacity(sines.len());
+        let mut h = points.clone();
+        for (layer, shift) in sines.iter().zip(self.shifts(latents)) {
+            let u = (layer.forward(h) + shift).mul_scalar(omega);
+            arguments.push(u.clone());
+            h = u.sin();
+        }
+        let error = last.forward(h).add_scalar(0.5) - targets.clone();
+
+        // Backwards from d(mean error²)/d(output) = 2·error/count.
+        let transposed = |layer: &Dense| layer.weight.val().transpose();
+        let mut gradient = linear(error.mul_scalar(2.0 / count as f64), transposed(last), None);
+        let mut shifts = Vec::with_capacity(sines.len());
+        for (index, u) in arguments.into_iter().enumerate().rev() {
+            let inner = (gradient * u.cos()).mul_scalar(omega);
+            shifts.push(inner.clone().sum_dim(1));
+            gradient = if index > 0 { linear(inner, transposed(&sines[index]), None) } else { inner };
+        }
+        shifts.reverse();
+        linear(Tensor::cat(shifts, 2), transposed(&self.modulation), None)
+    }
+}
+
+impl Method for Functa {
+    fn encode(&self, tiles: Tensor<3>, _: Precision) -> Tensor<3> {
+        let [batch, height, width] = tiles.dims();
+        let rates = self.inner_rates.val().cast(tiles.dtype()).clamp(0.0, 1.0);
+        let [latent] = rates.dims();
+        let rates: Tensor<3> = rates.reshape([1, 1, latent]);
+        let points = self.points(&tiles);
+        let targets = tiles.reshape([batch, height * width, 1]);
+        let mut latents = rates.zeros_like().expand([batch, 1, latent]);
+        for _ in 0..self.inner_steps {
+            let gradient = self.latent_gradient(latents.clone(), &points, &targets);
+            latents = latents - gradient * rates.clone();
+        }
+        latents
+    }
+
+    fn decode(&self, tokens: Tensor<3>, _: Precision) -> Tensor<3> {
+        let [batch, ..] = tokens.dims();
+        let points = self.points(&tokens);
+        self.heights(tokens, points).reshape([batch, self.side, self.side])
+    }
+
+    fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
+        let [batch, ..] = tokens.dims();
+        let points = self.points(&tokens);
+        let [_, count, _] = points.dims();
+        let points = points.expand([batch, count, 2]);
+        let jet = self.siren.jet(points, &self.modulations(tokens));
+        let jet = jet.map(|part| part.reshape([batch, self.side, self.side]));
+        let pixel = if self.is_unit { 1.0 } else { 2.0 } / self.side as f64;
+        Some(Jet {
+            value: jet.value.add_scalar(0.5),
+            row: jet.row.mul_scalar(pixel),
+            column: jet.column.mul_scalar(pixel),
+            row_row: jet.row_row.mul_scalar(pixel * pixel),
+            row_column: jet.row_column.mul_scalar(pixel * pixel),
+            column_column: jet.column_column.mul_scalar(pixel * pixel),
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! HUVR (arXiv 2601.14256) as the paper's authors ported it to terrain: the tokens modulate one layer of a ReLU network
+//! on a 4×4 grid per patch, and a convolution brings its output to the pixels.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use burn::tensor::activation::relu;
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::ConvOptions;
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::{
+    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Norm, PackedWeights, fourier_features,
+    normalise_columns, split_patches,
+};
+use crate::init::Init;
+use crate::methods::{Method, Precision};
+
+/// Points of the ReLU network along the side of a patch.
+const QUERIES: usize = 4;
+/// Channels in and out: the tile is copied to three, and three are averaged.
+const CHANNELS: usize = 3;
+/// Side of the last convolution's kernel.
+const KERNEL: usize = 3;
+
+/// Sizes of the method.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Side of a tile.
+    pub side: usize,
+    /// Side of a patch.
+    pub patch: usize,
+    /// Numbers stored per patch.
+    pub bottleneck: usize,
+    /// The encoder.
+    pub encoder: EncoderConfig,
+    /// The decoder.
+    pub decoder: DecoderConfig,
+    /// Width of the ReLU network.
+    pub mlp_width: usize,
+    /// Frequencies per coordinate that the ReLU network sees.
+    pub frequencies: usize,
+}
+
+/// The network.
+#[derive(Module, Debug)]
+pub struct Huvr {
+    /// Patches to tokens.
+    pub encoder: Encoder,
+    /// Tokens to what is stored; absent where the bottleneck is as wide as the encoder.
+    pub down: Option<Head>,
+    /// What is stored to the decoder's width; absent where they are equal.
+    pub up: Option<Head>,
+    /// Tokens to states.
+    pub decoder: Decoder,
+    /// A patch's state to factors on the rows of the second layer.
+    pub patch_head: Head,
+    /// The whole tile's state to factors on its columns.
+    pub global_head: Head,
+    /// The three layers of the ReLU network.
+    pub layers: Vec<PackedWeights>,
+    /// The last convolution, `[256·3·3 + 1, 3·(patch/4)²]`.
+    pub convolution: PackedWeights,
+    patch: usize,
+    frequencies: usize,
+}
+
+impl Config {
+    /// A network with initial weights.
+    pub fn init(&self, init: &mut Init) -> Huvr {
+        let &Self { side, patch, bottleneck, encoder, decoder, mlp_width, frequencies } = self;
+        let head = |from: usize, to: usize, init: &mut Init| Head { norm: Norm::new(from, init), dense: Dense::plain(from, to, init) };
+        let scale = patch / QUERIES;
+        let outputs = CHANNELS * scale * scale;
+        let encoder_network = Encoder::new(&encoder, side / patch, CHANNELS * patch * patch, init);
+        let down = (bottleneck != encoder.width).then(|| head(encoder.width, bottleneck, init));
+        let up = (bottleneck != decoder.width).then(|| head(bottleneck, decoder.width, init));
+        let decoder_network = Decoder::new(&decoder, init);
+        let patch_head = head(decoder.width, mlp_width, init);
+        let global_head = head(decoder.width, mlp_width, init);
+        let layers = [4 * frequencies, mlp_width, mlp_width]
+            .map(|inputs| PackedWeights::new(inputs, mlp_width, init))
+            .into();
+        let inputs = mlp_width * KERNEL * KERNEL;
+        let mut convolution = PackedWeights::new(inputs, outputs, init);
+        // The convolution's bias starts wider than its weights: ±1/outputs.
+        let bias = init.uniform([1, outputs], 1.0 / outputs as f64).val();
+        convolution.packed = convolution.packed.map(|packed| {
+            let weight = packed.narrow(0, 0, inputs);
+            Tensor::cat(vec![weight, bias], 0)
+        });
+        Huvr { encoder: encoder_network, down, up, decoder: decoder_network, patch_head, global_head, layers, convolution, patch, frequencies }
+    }
+}
+
+impl Huvr {
+    /// Features `[batch, patches, 16, width]` of the modulated ReLU network.
+    fn features(&self, states: &Tensor<3>) -> Tensor<4> {
+        let [_, count, _] = states.dims();
+        let rows = self.patch_head.forward(states.clone().narrow(1, 1, count - 1));
+        let columns = self.global_head.forward(states.clone().narrow(1, 0, 1));
+        let [first, second, third] = [0, 1, 2].map(|layer| &self.layers[layer]);
+
+        let points = fourier_features(QUERIES, self.frequencies, &states.device()).cast(states.dtype());
+        let h = relu(points.matmul(normalise_columns(first.weight())) + first.bias());
+
+        // The second layer's weights are colnorm(W ⊙ rows·columnsᵀ). A column's factor leaves only its sign, so no
+        // matrix per patch is needed: ((h ⊙ rows) W) ⊙ sign(columns) / ‖W ⊙ rows‖.
+        let weight = second.weight();
+        let length = rows.clone().square().matmul(weight.clone().square().unsqueeze()).sqrt().clamp_min(1e-12);
+        let factor = columns.sign() / length;
+        let h = h.unsqueeze::<4>() * rows.unsqueeze_dim::<4>(2);
+        let h = h.matmul(weight.unsqueeze()) * factor.unsqueeze_dim::<4>(2);
+        let h = relu(h + second.bias().unsqueeze());
+        relu(h.matmul(normalise_columns(third.weight()).unsqueeze()) + third.bias().unsqueeze())
+    }
+
+    /// Features on one grid to pixels, by a convolution and a pixel shuffle.
+    fn upsample(&self, features: Tensor<4>) -> Tensor<3> {
+        let [batch, patches, _, width] = features.dims();
+        let across = patches.isqrt();
+        let side = across * QUERIES;
+        let map = features
+            .reshape([batch, across, across, QUERIES, QUERIES, width])
+            .permute([0, 5, 1, 3, 2, 4])
+            .reshape([batch, width, side, side]);
+        let weight = normalise_columns(self.convolution.weight());
+        let [_, outputs] = weight.dims();
+        let weight = weight.reshape([width, KERNEL, KERNEL, outputs]).permute([3, 0, 1, 2]);
+        let bias = self.convolution.bias().reshape([outputs]);
+        let options = ConvOptions::new([1, 1], [KERNEL / 2, KERNEL / 2], [1, 1], 1);
+        let channels = conv2d(map, weight, Some(bias), options);
+        let scale = self.patch / QUERIES;
+        channels
+            .reshape([batch, CHANNELS, scale, scale, side, side])
+            .permute([0, 1, 4, 2, 5, 3])
+            .reshape([batch, CHANNELS, side * scale, side * scale])
+            .mean_dim(1)
+            .squeeze_dim(1)
+    }
+}
+
+impl Method for Huvr {
+    fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+        let trunk = precision.trunk(tiles.dtype());
+        let patches = split_patches(tiles.mul_scalar(2.0).sub_scalar(1.0), self.patch);
+        let channels = Tensor::cat(vec![patches; CHANNELS], 2);
+        let tokens = self.encoder.forward(channels, trunk);
+        match &self.down {
+            Some(down) => down.forward(tokens),
+            None => tokens,
+        }
+    }
+
+    fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
+        let x = match &self.up {
+            Some(up) => up.forward(tokens),
+            None => tokens,
+        };
+        let trunk = precision.trunk(x.dtype());
+        let features = self.features(&self.decoder.forward(x, trunk));
+        self.upsample(features).mul_scalar(0.5).add_scalar(0.5)
+    }
+}

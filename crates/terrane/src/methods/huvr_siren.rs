@@ -1,0 +1,224 @@
+//! HUVR+SIREN, the paper's method: a vision transformer gives every patch 32 numbers, which modulate a network of sines.
+//!
+//! ```text
+//! tile ─► 3 channels ─► encoder ─► down ─► tokens ─► up ─► decoder ─► heads ─► α, φ
+//!                                  (1+P)×D                            per patch │
+//!                                            pixel centres of a patch ─► SIREN ─┴─► patch ─► tile
+//! ```
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::{
+    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren, SirenBias,
+    join_patches, pixel_grid, split_patches,
+};
+use crate::init::Init;
+use crate::methods::{Method, Precision};
+
+/// Sine layers of the network.
+const SINES: usize = 3;
+/// INCODE's exponents are kept within ± this.
+const EXPONENT_BOUND: f64 = 5.0;
+
+/// What the heads control in a sine layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModulationKind {
+    /// Amplitude and phase: the paper's choice.
+    AmplitudeShift,
+    /// Amplitude alone.
+    Amplitude,
+    /// Phase alone.
+    Shift,
+    /// Amplitude, frequency, phase and offset, as INCODE does.
+    Incode,
+}
+
+/// Sizes of the method.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Side of a tile.
+    pub side: usize,
+    /// Side of a patch.
+    pub patch: usize,
+    /// Numbers stored per patch.
+    pub bottleneck: usize,
+    /// The encoder.
+    pub encoder: EncoderConfig,
+    /// The decoder.
+    pub decoder: DecoderConfig,
+    /// Width of the network of sines.
+    pub siren_width: usize,
+    /// Frequency factor of the sines.
+    pub omega: f64,
+    /// What the heads control.
+    pub modulation: ModulationKind,
+}
+
+/// The network.
+#[derive(Module, Debug)]
+pub struct HuvrSiren {
+    /// One channel to three.
+    pub input: Dense,
+    /// Patches to tokens.
+    pub encoder: Encoder,
+    /// Tokens to what is stored; absent where the bottleneck is as wide as the encoder.
+    pub down: Option<Head>,
+    /// What is stored to the decoder's width; absent where they are equal.
+    pub up: Option<Head>,
+    /// Tokens to states.
+    pub decoder: Decoder,
+    /// States to amplitudes, one head per sine layer.
+    pub amplitudes: Vec<Head>,
+    /// States to phases.
+    pub phases: Vec<Head>,
+    /// States to INCODE's four parts.
+    pub incode: Vec<Head>,
+    /// The network of sines, shared by all patches.
+    pub siren: Siren,
+    side: usize,
+    patch: usize,
+}
+
+impl Config {
+    /// A network with initial weights.
+    pub fn init(&self, init: &mut Init) -> HuvrSiren {
+        let &Self { side, patch, bottleneck, encoder, decoder, siren_width, omega, modulation } = self;
+        let input = Dense {
+            weight: init.normal([1, 3], std::f64::consts::SQRT_2),
+            bias: Some(init.constant([3], 0.0)),
+        };
+        let encoder_network = Encoder::new(&encoder, side / patch, 3 * patch * patch, init);
+        let head = |from: usize, to: usize, init: &mut Init| Head { norm: Norm::new(from, init), dense: Dense::plain(from, to, init) };
+        let down = (bottleneck != encoder.width).then(|| head(encoder.width, bottleneck, init));
+        let up = (bottleneck != decoder.width).then(|| head(bottleneck, decoder.width, init));
+        let decoder_network = Decoder::new(&decoder, init);
+        // Heads start constant, so that every patch is the same at first.
+        let heads = |is_used: bool, width: usize, bias: f32| -> Vec<Head> {
+            (0..if is_used { SINES } else { 0 })
+                .map(|_| Head {
+                    norm: Norm::new(decoder.width, init),
+                    dense: Dense::constant(decoder.width, width, bias, init),
+                })
+                .collect()
+        };
+        let amplitudes = heads(matches!(modulation, ModulationKind::AmplitudeShift | ModulationKind::Amplitude), siren_width, 1.0);
+        let phases = heads(matches!(modulation, ModulationKind::AmplitudeShift | ModulationKind::Shift), siren_width, 0.0);
+        let incode = heads(modulation == ModulationKind::Incode, 4 * siren_width, 0.0);
+        HuvrSiren {
+            input,
+            encoder: encoder_network,
+            down,
+            up,
+            decoder: decoder_network,
+            amplitudes,
+            phases,
+            incode,
+            siren: Siren::new(siren_width, SINES, omega, SirenBias::LikeWeights, init),
+            side,
+            patch,
+        }
+    }
+}
+
+impl HuvrSiren {
+    /// Decoder states `[batch, patches, width]`; the token of the whole tile is not used.
+    fn states(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
+        let x = match &self.up {
+            Some(up) => up.forward(tokens),
+            None => tokens,
+        };
+        let trunk = precision.trunk(x.dtype());
+        let states = self.decoder.forward(x, trunk);
+        let [_, count, _] = states.dims();
+        states.narrow(1, 1, count - 1)
+    }
+
+    /// The modulation of every sine layer, with each part `[batch · patches, 1, width]`.
+    fn modulations(&self, states: &Tensor<3>) -> Vec<Modulation<3>> {
+        let part = |heads: &[Head], layer: usize| {
+            heads.get(layer).map(|head| {
+                let values = head.forward(states.clone());
+                let [batch, patches, width] = values.dims();
+                values.reshape([batch * patches, 1, width])
+            })
+        };
+        (0..SINES)
+            .map(|layer| match part(&self.incode, layer) {
+                Some(parts) => {
+                    let [_, _, width] = parts.dims();
+                    let quarter = |index: usize| parts.clone().narrow(2, index * width / 4, width / 4);
+                    let exponential = |values: Tensor<3>| values.clamp(-EXPONENT_BOUND, EXPONENT_BOUND).exp();
+                    Modulation {
+                        amplitude: Some(exponential(quarter(0))),
+                        frequency: Some(exponential(quarter(1))),
+                        phase: Some(quarter(2)),
+                        offset: Some(quarter(3)),
+                    }
+                }
+                None => Modulation {
+                    amplitude: part(&self.amplitudes, layer),
+                    phase: part(&self.phases, layer),
+                    ..Modulation::default()
+                },
+            })
+            .collect()
+    }
+
+    /// Derivatives of the raw output `f` in every patch at points `[points, 2]` of its own coordinates from −1 to 1;
+    /// each part is `[batch, patches, points]`.
+    pub fn jet_at(&self, tokens: Tensor<3>, points: Tensor<2>) -> Jet<3> {
+        let [batch, ..] = tokens.dims();
+        let [count, _] = points.dims();
+        let states = self.states(tokens, Precision::Full);
+        let jet = self.siren.jet(points.unsqueeze(), &self.modulations(&states));
+        jet.map(|part| part.reshape([batch, (self.side / self.patch).pow(2), count]))
+    }
+}
+
+impl Method for HuvrSiren {
+    fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+        let [batch, ..] = tiles.dims();
+        let trunk = precision.trunk(tiles.dtype());
+        let patches = split_patches(tiles.mul_scalar(2.0).sub_scalar(1.0), self.patch);
+        let [_, count, pixels] = patches.dims();
+        let dtype = patches.dtype();
+        let channel = |values: Tensor<1>| values.cast(dtype).reshape([1, 1, 3, 1]);
+        let mut channels = patches.unsqueeze_dim::<4>(2) * channel(self.input.weight.val().reshape([3]));
+        if let Some(bias) = &self.input.bias {
+            channels = channels + channel(bias.val());
+        }
+        let tokens = self.encoder.forward(channels.reshape([batch, count, 3 * pixels]), trunk);
+        match &self.down {
+            Some(down) => down.forward(tokens),
+            None => tokens,
+        }
+    }
+
+    fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
+        let [batch, ..] = tokens.dims();
+        let points = pixel_grid(self.patch, &tokens.device()).cast(tokens.dtype());
+        let states = self.states(tokens, precision);
+        let f = self.siren.forward(points.unsqueeze(), &self.modulations(&states));
+        let patches = f.reshape([batch, (self.side / self.patch).pow(2), self.patch * self.patch]);
+        join_patches(patches, self.patch).mul_scalar(0.5).add_scalar(0.5)
+    }
+
+    fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
+        let points = pixel_grid(self.patch, &tokens.device()).cast(tokens.dtype());
+        let jet = self.jet_at(tokens, points).map(|part| join_patches(part, self.patch).mul_scalar(0.5));
+        // A patch spans 2 of its own units, so a pixel is 2/patch of one.
+        let pixel = 2.0 / self.patch as f64;
+        Some(Jet {
+            value: jet.value.add_scalar(0.5),
+            row: jet.row.mul_scalar(pixel),
+            column: jet.column.mul_scalar(pixel),
+            row_row: jet.row_row.mul_scalar(pixel * pixel),
+            row_column: jet.row_column.mul_scalar(pixel * pixel),
+            column_column: jet.column_column.mul_scalar(pixel * pixel),
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! The methods: how heights become tokens and come back.
+//!
+//! A method is one file here and one name in the list below. The list makes [`MethodConfig`] (what a preset says under
+//! `[method]`), [`Model`] (the network, whichever it is) and their common behaviour.
+
+use burn::module::Module;
+use burn::tensor::{DType, Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::Jet;
+use crate::init::Init;
+
+/// The precision of the large matrix products; coordinates, heads and sums are always in full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// As the tiles are given.
+    Full,
+    /// 16-bit brain floats in the trunk, with weights kept in full.
+    Bf16,
+}
+
+impl Precision {
+    pub(crate) fn trunk(self, full: DType) -> DType {
+        match self {
+            Self::Full => full,
+            Self::Bf16 => DType::BF16,
+        }
+    }
+}
+
+/// What every method does. Tiles are normalised to [0, 1].
+pub trait Method: Module {
+    /// Tiles `[batch, side, side]` to tokens `[batch, count, channels]`: what is stored.
+    fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3>;
+
+    /// Tokens to tiles at their pixel centres.
+    fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3>;
+
+    /// Tokens to tiles with analytic derivatives per pixel, `[batch, side, side]` each; `None` for methods whose
+    /// surface has none to speak of.
+    fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
+        let _ = tokens;
+        None
+    }
+}
+
+macro_rules! methods {
+    ($($module:ident :: $name:ident),+ $(,)?) => {
+        $(pub mod $module;)+
+
+        /// The configuration of a method, chosen by `kind`.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind", rename_all = "kebab-case")]
+        pub enum MethodConfig {
+            $(
+                #[doc = concat!("See [`", stringify!($module), "`].")]
+                $name($module::Config),
+            )+
+        }
+
+        /// The network of a method.
+        #[derive(Module, Debug)]
+        #[expect(clippy::large_enum_variant, reason = "there is one, and it is handles to weights")]
+        pub enum Model {
+            $(
+                #[doc = concat!("See [`", stringify!($module), "`].")]
+                $name($module::$name),
+            )+
+        }
+
+        impl MethodConfig {
+            /// A network with initial weights drawn from a seed.
+            pub fn init(&self, seed: u64, device: &Device) -> Model {
+                let mut init = Init::new(seed, device);
+                match self {
+                    $(Self::$name(config) => Model::$name(config.init(&mut init)),)+
+                }
+            }
+
+            /// Side of the tiles it works on.
+            pub fn side(&self) -> usize {
+                match self {
+                    $(Self::$name(config) => config.side,)+
+                }
+            }
+        }
+
+        impl Method for Model {
+            fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+                match self {
+                    $(Self::$name(method) => method.encode(tiles, precision),)+
+                }
+            }
+
+            fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
+                match self {
+                    $(Self::$name(method) => method.decode(tokens, precision),)+
+                }
+            }
+
+            fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
+                match self {
+                    $(Self::$name(method) => method.decode_jet(tokens),)+
+                }
+            }
+        }
+    };
+}
+
+methods! { transinr::TransInr, functa::Functa, huvr::Huvr, huvr_siren::HuvrSiren }

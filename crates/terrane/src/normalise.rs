@@ -1,0 +1,65 @@
+//! The height range of one tile, which a network does not see: it works on [0, 1].
+
+/// Tiles flatter than this are taken to have this range, so that a flat tile divides by something.
+const LEAST_RANGE_M: f32 = 1e-6;
+
+/// The map between a tile's heights in metres and [0, 1], by its least and greatest height.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normalisation {
+    /// The least height.
+    pub low_m: f32,
+    /// Greatest minus least height, at least a micrometre.
+    pub range_m: f32,
+}
+
+impl Normalisation {
+    /// The map of one tile; heights must be finite.
+    pub fn of(heights_m: &[f32]) -> Self {
+        let low_m = heights_m.iter().copied().fold(f32::INFINITY, f32::min);
+        let high_m = heights_m.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        Self {
+            low_m,
+            range_m: (high_m - low_m).max(LEAST_RANGE_M),
+        }
+    }
+
+    /// The normalised value of a height.
+    pub fn normalise(&self, height_m: f32) -> f32 {
+        (height_m - self.low_m) / self.range_m
+    }
+
+    /// The height of a normalised value.
+    pub fn metres(&self, value: f32) -> f32 {
+        value * self.range_m + self.low_m
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_fill_the_unit_interval_and_come_back() {
+        let heights = [431.5_f32, 440.25, 433.0, 471.5];
+        let normalisation = Normalisation::of(&heights);
+        assert_eq!(
+            normalisation,
+            Normalisation {
+                low_m: 431.5,
+                range_m: 40.0
+            }
+        );
+        for height in heights {
+            let value = normalisation.normalise(height);
+            assert!((0.0..=1.0).contains(&value));
+            assert!((normalisation.metres(value) - height).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn a_flat_tile_stays_flat() {
+        let normalisation = Normalisation::of(&[12.0; 9]);
+        assert_eq!(normalisation.normalise(12.0), 0.0);
+        assert_eq!(normalisation.metres(0.0), 12.0);
+    }
+}

@@ -1,0 +1,10 @@
+//! The methods against independent implementations and against what their specification says.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod acceptance;
+mod parity;

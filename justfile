@@ -1,0 +1,40 @@
+# What CI runs; cheapest first.
+check: format lint tree deny test docs
+
+# The README's test command.
+test:
+    cargo test --workspace
+
+format:
+    cargo fmt --all --check
+
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# The format crate is for readers in other programs: no network library, no geodata.
+tree:
+    ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|ndarray'
+    ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
+
+# Licences and sources of dependencies; says so where cargo-deny is not installed.
+deny:
+    if command -v cargo-deny > /dev/null; then cargo deny check licenses bans sources; else echo "skipped: cargo-deny is not installed"; fi
+
+# Every flavour of GeoTIFF at full size, and written COGs, against GDAL; needs Python with rasterio, rio-cogeo, numpy.
+test-gdal:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    mkdir "$folder/cogs"
+    python3 crates/terrane-geo/tests/flavours/make.py --out "$folder/flavours" --size 900 700 --block 256
+    TERRANE_FLAVOURS="$folder/flavours" TERRANE_COGS="$folder/cogs" \
+        cargo test --release -p terrane-geo --test rasters -- --ignored --nocapture every_large_flavour written_cogs
+    python3 crates/terrane-geo/tests/check_cogs.py "$folder/cogs"
+
+# A raster of 20000×20000 pixels in less than 300 MB of memory.
+test-large:
+    cargo test --release -p terrane-geo --test rasters -- --ignored --nocapture a_raster_of_400_million_pixels
