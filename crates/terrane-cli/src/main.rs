@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{dataset, demo, generate};
+use commands::{dataset, demo, eval, generate, train};
 use progress::ProgressMode;
 
 /// Neural terrain files: elevation rasters made small, with a guaranteed error.
@@ -43,6 +43,8 @@ enum Command {
     Generate(generate::Arguments),
     #[command(subcommand)]
     Dataset(dataset::Command),
+    Train(train::Arguments),
+    Eval(eval::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +72,8 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
         Command::Dataset(command) => dataset::run(&command, common),
+        Command::Train(arguments) => train::run(&arguments, common),
+        Command::Eval(arguments) => eval::run(&arguments, common),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -40,6 +40,60 @@ pub enum Error {
     /// Heights could not be compared.
     #[error(transparent)]
     Measure(#[from] crate::measure::MeasureError),
+    /// A configuration cannot be used.
+    #[error("{path}: {source}")]
+    Config {
+        /// Where it stands.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: crate::config::ConfigError,
+    },
+    /// Weights cannot be used.
+    #[error("{path}: {source}")]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        #[source]
+        source: terrane::weights::WeightsError,
+    },
+    /// A device did not do what it was asked.
+    #[error("the device failed: {reason}")]
+    Device {
+        /// What it said.
+        reason: String,
+    },
+    /// A dataset has nothing to train on.
+    #[error("the dataset has no tiles in its train split")]
+    NoTrainingTiles,
+    /// A method works on tiles of another size.
+    #[error("the tiles are {tiles} pixels across, the method works on {method}")]
+    TileSide {
+        /// Side of the dataset's tiles.
+        tiles: usize,
+        /// Side the method works on.
+        method: usize,
+    },
+    /// A folder holds a run already.
+    #[error("{path}: holds a run already; use --resume to go on with it, or name another folder")]
+    RunExists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A training went astray.
+    #[error("the loss was not finite at step {step}; {}", match last {
+        Some(last) => format!("{} holds step {last}, from where --resume goes on; lower the learning rate or clip the gradient first", checkpoint.display()),
+        None => "there is no checkpoint yet; lower the learning rate or clip the gradient".to_owned(),
+    })]
+    NotFinite {
+        /// The step.
+        step: usize,
+        /// The last checkpoint's file.
+        checkpoint: PathBuf,
+        /// The last checkpoint's step.
+        last: Option<usize>,
+    },
     /// A file could not be read or written.
     #[error("{path}: cannot {action}: {source}")]
     Io {

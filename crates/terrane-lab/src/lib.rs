@@ -14,15 +14,23 @@
 #![forbid(unsafe_code)]
 
 pub mod augment;
+pub mod batches;
 pub mod catalogue;
+pub mod checkpoint;
+pub mod config;
 pub mod cutting;
 pub mod dataset;
+pub mod device;
 pub mod download;
 mod error;
+pub mod evaluate;
 pub mod links;
 pub mod measure;
+pub mod optimiser;
 pub mod page;
 pub mod picture;
+pub mod schedule;
 pub mod swissalti3d;
+pub mod train;
 
 pub use error::{Error, Result};

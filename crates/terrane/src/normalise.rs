@@ -23,6 +23,25 @@ impl Normalisation {
         }
     }
 
+    /// The map of one tile by its mean and standard deviation: 0 is the mean, 1 one deviation above it.
+    pub fn z_score(heights_m: &[f32]) -> Self {
+        let count = heights_m.len() as f64;
+        let mean = heights_m
+            .iter()
+            .map(|&height| f64::from(height))
+            .sum::<f64>()
+            / count;
+        let variance = heights_m
+            .iter()
+            .map(|&height| (f64::from(height) - mean).powi(2))
+            .sum::<f64>()
+            / count;
+        Self {
+            low_m: mean as f32,
+            range_m: (variance.sqrt() as f32).max(LEAST_RANGE_M),
+        }
+    }
+
     /// The normalised value of a height.
     pub fn normalise(&self, height_m: f32) -> f32 {
         (height_m - self.low_m) / self.range_m

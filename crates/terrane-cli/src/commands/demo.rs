@@ -1,14 +1,17 @@
 //! `terrane demo`: a terrain goes in, comes out, and its error is measured.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use terrane_geo::synthetic::Terrain;
-use terrane_geo::{BandMetadata, Existing, GeoTiff, RasterSource, SampleType, Storage, Window};
+use terrane_geo::{
+    AtomicFile, BandMetadata, Existing, GeoTiff, RasterSource, SampleType, Storage, Window,
+};
 use terrane_lab::measure::{RasterMeasures, measure_masked};
 use terrane_lab::page::Page;
-use terrane_lab::picture::{Light, Tint, error_map, relief};
+use terrane_lab::picture::{Light, Picture, Tint, error_map, relief};
 
 use crate::Common;
 use crate::commands::generate::{TerrainArguments, lossless, write};
@@ -127,11 +130,15 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         )?);
     }
     let page = out.join("index.html");
-    let html = page_of(&terrain, &round_trips, arguments.terrain.pixel_m())?;
-    let mut file = terrane_geo::AtomicFile::create(&page, Existing::Replace)?;
-    std::io::Write::write_all(file.file(), html.as_bytes())
-        .with_context(|| format!("{}: cannot be written", page.display()))?;
-    file.commit()?;
+    let picture = draw(&terrain, arguments.terrain.pixel_m());
+    write_file(&out.join("terrain.png"), &picture.png()?)?;
+    let html = page_of(
+        &terrain,
+        &picture,
+        &round_trips,
+        arguments.terrain.pixel_m(),
+    )?;
+    write_file(&page, html.as_bytes())?;
     drop(progress);
 
     if common.json {
@@ -185,28 +192,48 @@ fn rows(round_trips: &[RoundTrip]) -> Vec<Vec<String>> {
         .collect()
 }
 
-fn page_of(terrain: &Terrain, round_trips: &[RoundTrip], pixel_m: f64) -> Result<String> {
+fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = AtomicFile::create(path, Existing::Replace)?;
+    file.file()
+        .write_all(bytes)
+        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    Ok(file.commit()?)
+}
+
+fn draw(terrain: &Terrain, pixel_m: f64) -> Picture {
+    let tint = Tint {
+        water: Some(&terrain.water),
+        ..Tint::default()
+    };
+    relief(
+        &terrain.heights,
+        terrain.width,
+        terrain.height,
+        pixel_m,
+        &Light::default(),
+        &tint,
+    )
+}
+
+fn page_of(
+    terrain: &Terrain,
+    picture: &Picture,
+    round_trips: &[RoundTrip],
+    pixel_m: f64,
+) -> Result<String> {
     let mut page = Page::new(
         "A terrain goes in and comes out",
         "Generated land was written as cloud-optimised GeoTIFFs and read back. Every number below was measured on what came back.",
     );
     page.heading("The terrain");
     let (width, height) = (terrain.width, terrain.height);
-    let draw = |heights: &[f32]| {
-        let tint = Tint {
-            water: Some(&terrain.water),
-            ..Tint::default()
-        };
-        relief(heights, width, height, pixel_m, &Light::default(), &tint)
-    };
     let extent = format!(
         "{:.0} m × {:.0} m at {pixel_m} m per pixel.",
         width as f64 * pixel_m,
         height as f64 * pixel_m
     );
-    let whole = draw(&terrain.heights);
     page.pictures(&[(
-        &whole,
+        picture,
         &format!("As it was made: {extent} The corner without data is left open."),
     )])?;
     page.heading("What came back");
@@ -247,6 +274,6 @@ fn page_of(terrain: &Terrain, round_trips: &[RoundTrip], pixel_m: f64) -> Result
         .map(|(picture, caption)| (picture, caption.as_str()))
         .collect();
     page.pictures(&pictures)?;
-    page.paragraph("Rounding to a step leaves errors without pattern, up to half the step. Gradients suffer most: neighbouring pixels are rounded apart.");
+    page.paragraph("On rough ground, rounding to a step leaves errors without pattern, up to half the step. On smooth ground, as on the road and along the river, it leaves terraces, which slope and hillshade show.");
     Ok(page.html())
 }

@@ -1,0 +1,118 @@
+//! `terrane eval`: the benchmark's measures of trained models.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+use terrane_lab::checkpoint::{MODEL, read_model};
+use terrane_lab::dataset::Dataset;
+use terrane_lab::evaluate::{Evaluation, evaluate};
+use terrane_lab::measure::{SeamMeasures, Summary, mean_seams};
+
+use crate::Common;
+use crate::output::{print, print_json, table};
+
+/// Measure trained models on a split of a dataset.
+///
+/// PSNR takes a tile's own range as its peak; gradients are in metres per pixel, Laplacians in metres per pixel²;
+/// derivatives are analytic for methods of sines and finite differences for the others. Values are means over tiles.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  terrane eval runs/a runs/b/model.safetensors --data tiles/ --split test"
+)]
+pub(crate) struct Arguments {
+    /// Folders of runs, or models.
+    #[arg(required = true, value_name = "RUN|MODEL")]
+    models: Vec<PathBuf>,
+    /// Folder of a dataset.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Split to measure on.
+    #[arg(long, default_value = "test")]
+    split: String,
+    /// Where to compute: cpu, cuda[:N], rocm[:N], metal, vulkan, wgpu.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+}
+
+#[derive(Serialize)]
+struct Report {
+    model: PathBuf,
+    name: String,
+    split: String,
+    summary: Summary,
+    seams: Option<SeamMeasures>,
+    evaluation: Evaluation,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let device = terrane_lab::device::parse(&arguments.device)?;
+    let dataset = Dataset::open(&arguments.data)?;
+    let tiles = dataset.split(&arguments.split);
+    ensure!(
+        !tiles.is_empty(),
+        "{}: there is no split \"{}\"; there are {}",
+        arguments.data.display(),
+        arguments.split,
+        dataset.splits().join(", ")
+    );
+    let mut reports = Vec::new();
+    for path in &arguments.models {
+        let path = if path.is_dir() {
+            path.join(MODEL)
+        } else {
+            path.clone()
+        };
+        let (model, config) = read_model(Path::new(&path), &device)?;
+        let evaluation = evaluate(&model, &config, &dataset, &tiles, &device)?;
+        let seams = if evaluation.seams.is_empty() {
+            None
+        } else {
+            Some(mean_seams(&evaluation.seams)?)
+        };
+        reports.push(Report {
+            model: path,
+            name: config.name,
+            split: arguments.split.clone(),
+            summary: evaluation.summary()?,
+            seams,
+            evaluation,
+        });
+    }
+    if common.json {
+        return print_json(&reports);
+    }
+    let rows: Vec<Vec<String>> = reports
+        .iter()
+        .map(|report| {
+            let mean = &report.summary.mean;
+            vec![
+                report.name.clone(),
+                report.summary.tiles.to_string(),
+                format!("{:.2}", mean.psnr_db),
+                format!("{:.4}", mean.rmse_m),
+                format!("{:.3}", mean.max_error_m),
+                format!("{:.4}", mean.gradient_rmse_m_per_px),
+                format!("{:.4}", mean.laplacian_rmse_m_per_px2),
+                report
+                    .seams
+                    .as_ref()
+                    .map_or_else(|| "–".into(), |seams| format!("{:+.2}", seams.gap_db())),
+            ]
+        })
+        .collect();
+    print(&table(
+        &[
+            "model",
+            "tiles",
+            "PSNR dB",
+            "RMSE m",
+            "max m",
+            "gradient",
+            "Laplacian",
+            "seam dB",
+        ],
+        &rows,
+    ))
+}

@@ -1,0 +1,99 @@
+//! `terrane train`: a method learns from a dataset.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use terrane_lab::checkpoint::{CONFIG, MODEL};
+use terrane_lab::config::Config;
+use terrane_lab::dataset::Dataset;
+use terrane_lab::train::{Start, train};
+
+use crate::Common;
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+
+/// Train a method on a tile dataset.
+///
+/// The run's folder gets config.toml, metrics.jsonl, checkpoint.safetensors and, at the end, model.safetensors.
+/// `--resume` goes on from the last checkpoint.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  terrane train huvr-siren-small --data tiles/ --out runs/small\n  terrane train huvr-siren --data tiles/ --out runs/a --device cuda --set train.precision=bf16\n  terrane train --resume --data tiles/ --out runs/a --device cuda"
+)]
+pub(crate) struct Arguments {
+    /// Name of a preset, or a config.toml; not needed with --resume.
+    preset: Option<String>,
+    /// Folder of a dataset.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Folder of the run.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Replace a value of the configuration, such as train.steps=1000.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Go on from the run's last checkpoint.
+    #[arg(long)]
+    resume: bool,
+    /// Where to compute: cpu, cuda[:N], rocm[:N], metal, vulkan, wgpu.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let config = configuration(arguments)?;
+    let device = terrane_lab::device::parse(&arguments.device)?;
+    let dataset = Dataset::open(&arguments.data)?;
+    let start = if arguments.resume {
+        Start::Resume
+    } else {
+        Start::New
+    };
+    let mut progress = Progress::new("training", common.progress);
+    let mut last = None;
+    train(
+        &config,
+        &dataset,
+        &arguments.out,
+        start,
+        &device,
+        &mut |state| {
+            let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);
+            progress.at(state.step as u64, state.steps as u64, &what);
+            last = Some(state);
+        },
+    )?;
+    drop(progress);
+    let model = arguments.out.join(MODEL);
+    if common.json {
+        return print_json(&serde_json::json!({
+            "model": model,
+            "steps": config.train.steps,
+            "loss": last.map(|state| state.loss),
+            "tiles_per_s": last.map(|state| state.tiles_per_s),
+        }));
+    }
+    print(&format!(
+        "{}: trained for {} steps\n",
+        model.display(),
+        config.train.steps
+    ))
+}
+
+fn configuration(arguments: &Arguments) -> Result<Config> {
+    let read = |path: &std::path::Path| -> Result<Config> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot be read", path.display()))?;
+        Config::parse(&text, &arguments.settings).with_context(|| path.display().to_string())
+    };
+    match &arguments.preset {
+        _ if arguments.resume => read(&arguments.out.join(CONFIG)),
+        Some(name) if std::path::Path::new(name).extension().is_some() => read(name.as_ref()),
+        Some(name) => Ok(Config::preset(name, &arguments.settings)?),
+        None => anyhow::bail!(
+            "name a preset or a config.toml to train: {}",
+            terrane_lab::config::preset_names().join(", ")
+        ),
+    }
+}

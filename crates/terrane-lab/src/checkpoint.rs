@@ -1,0 +1,137 @@
+//! The state of a training on disk, and the trained model.
+
+use std::io::Write;
+use std::path::Path;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use terrane::methods::Model;
+use terrane::weights::{Array, Weights, WeightsError};
+use terrane_geo::{AtomicFile, Existing};
+
+use crate::config::Config;
+use crate::optimiser::State;
+use crate::{Error, Result};
+
+/// Names of the files in a run's folder.
+pub const CONFIG: &str = "config.toml";
+/// One JSON object per line.
+pub const METRICS: &str = "metrics.jsonl";
+/// What a training needs to go on.
+pub const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The trained model.
+pub const MODEL: &str = "model.safetensors";
+
+const CONFIG_KEY: &str = "config";
+const STEP_KEY: &str = "step";
+
+/// Writes a model with its configuration; the file appears whole or not at all.
+pub fn write_model(path: &Path, model: &Model, config: &Config) -> Result<()> {
+    let mut weights = Weights::of(model);
+    weights.metadata.insert(CONFIG_KEY.into(), config.to_toml());
+    write(path, &weights)
+}
+
+/// Reads a model with its configuration.
+pub fn read_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
+    let weights = read(path)?;
+    let text = weights
+        .metadata
+        .get(CONFIG_KEY)
+        .ok_or_else(|| Error::Weights {
+            path: path.to_owned(),
+            source: WeightsError::Missing {
+                name: CONFIG_KEY.into(),
+            },
+        })?;
+    let config = Config::parse(text, &[]).map_err(|source| Error::Config {
+        path: path.to_owned(),
+        source,
+    })?;
+    let model = weights
+        .load_into(config.method.init(0, device))
+        .map_err(|source| Error::Weights {
+            path: path.to_owned(),
+            source,
+        })?;
+    Ok((model, config))
+}
+
+/// Writes what an optimiser remembers.
+pub fn write_state(path: &Path, state: &State) -> Result<()> {
+    let mut weights = Weights::default();
+    let mut insert = |name: &str, tensor: &Tensor<1>| {
+        let data = tensor.clone().into_data();
+        let shape = data.shape().to_vec();
+        let values = data.try_to_vec().map_err(|error| Error::Device {
+            reason: error.to_string(),
+        })?;
+        weights.arrays.insert(name.into(), Array { shape, values });
+        Ok::<(), Error>(())
+    };
+    insert("weights", &state.weights)?;
+    insert("mean", &state.mean)?;
+    insert("square", &state.square)?;
+    if let Some(average) = &state.average {
+        insert("average", average)?;
+    }
+    weights
+        .metadata
+        .insert(STEP_KEY.into(), state.steps.to_string());
+    write(path, &weights)
+}
+
+/// Reads what an optimiser remembered.
+pub fn read_state(path: &Path, device: &Device) -> Result<State> {
+    let mut weights = read(path)?;
+    let damaged = |source| Error::Weights {
+        path: path.to_owned(),
+        source,
+    };
+    let missing = |name: &str| damaged(WeightsError::Missing { name: name.into() });
+    let steps = weights
+        .metadata
+        .get(STEP_KEY)
+        .and_then(|step| step.parse().ok())
+        .ok_or_else(|| missing(STEP_KEY))?;
+    let mut take = |name: &str| {
+        weights
+            .arrays
+            .remove(name)
+            .map(|array| Tensor::from_data(TensorData::new(array.values, array.shape), device))
+    };
+    let mut need = |name: &str| take(name).ok_or_else(|| missing(name));
+    let (first, mean, square) = (need("weights")?, need("mean")?, need("square")?);
+    Ok(State {
+        steps,
+        weights: first,
+        mean,
+        square,
+        average: take("average"),
+    })
+}
+
+fn read(path: &Path) -> Result<Weights> {
+    let bytes = std::fs::read(path).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        action: "be read",
+        source,
+    })?;
+    Weights::from_bytes(&bytes).map_err(|source| Error::Weights {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn write(path: &Path, weights: &Weights) -> Result<()> {
+    let bytes = weights.to_bytes().map_err(|source| Error::Weights {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut file = AtomicFile::create(path, Existing::Replace)?;
+    file.file().write_all(&bytes).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        action: "be written",
+        source,
+    })?;
+    Ok(file.commit()?)
+}
