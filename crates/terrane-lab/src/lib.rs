@@ -21,6 +21,7 @@ pub mod config;
 pub mod cutting;
 pub mod dataset;
 pub mod device;
+pub mod differentiation;
 pub mod download;
 mod error;
 pub mod evaluate;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde_json::json;
 use terrane::methods::{Method, Model};
@@ -15,6 +14,7 @@ use crate::batches::{Batches, Tiles};
 use crate::checkpoint::{self, CHECKPOINT, CONFIG, METRICS, MODEL};
 use crate::config::Config;
 use crate::dataset::Dataset;
+use crate::differentiation::{self, Differentiation, scatter_fixed};
 use crate::evaluate::evaluate;
 use crate::optimiser::Optimiser;
 use crate::{Error, Result};
@@ -61,15 +61,21 @@ pub fn train(
             method: config.method.side(),
         });
     }
-    let learning = device.clone().autodiff();
-    let mut model = config.method.init(config.seed, &learning);
-    let mut optimiser =
-        Optimiser::new(settings.optimiser, settings.clip_norm, settings.ema, &model);
+    let differentiation = Differentiation::on(device);
+    let mut model = config
+        .method
+        .init(config.seed, &differentiation.device(device));
+    let weights = differentiation::weights(&model);
+    let mut optimiser = Optimiser::new(
+        settings.optimiser,
+        settings.clip_norm,
+        settings.ema,
+        weights,
+    );
     if start == Start::Resume {
-        let state = checkpoint::read_state(&folder.join(CHECKPOINT), device)?;
-        model = crate::optimiser::scatter(model, state.weights.clone());
-        optimiser = optimiser.with_state(state);
+        optimiser = optimiser.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?);
     }
+    model = differentiation.scatter(model, optimiser.state().weights.clone());
     let mut log = Log::open(folder, config, start, optimiser.state().steps)?;
 
     let first = optimiser.state().steps;
@@ -88,7 +94,8 @@ pub fn train(
         };
         let loss = loss(&model, batch, config);
         let rate = settings.schedule.rate(step, settings.steps);
-        model = optimiser.step(rate, model, &mut loss.backward());
+        let weights = optimiser.step(rate, differentiation.gradient(&loss, &model));
+        model = differentiation.scatter(model, weights);
 
         let done = step + 1;
         let is_due =
@@ -104,9 +111,10 @@ pub fn train(
             }
             let tiles_per_s =
                 ((done - first) * settings.batch) as f64 / clock.elapsed().as_secs_f64();
-            log.line(
-                &json!({ "step": done, "loss": loss, "rate": rate, "tiles_per_s": tiles_per_s }),
-            )?;
+            let elapsed_s = clock.elapsed().as_secs_f64();
+            log.line(&json!({
+                "step": done, "loss": loss, "rate": rate, "tiles_per_s": tiles_per_s, "elapsed_s": elapsed_s
+            }))?;
             progress(Progress {
                 step: done,
                 steps: settings.steps,
@@ -117,7 +125,7 @@ pub fn train(
         if settings.validate_every > 0 && is_due(settings.validate_every) {
             let split = dataset.split("val");
             if !split.is_empty() {
-                let best = optimiser.best(model.clone()).valid();
+                let best = scatter_fixed(model.clone(), optimiser.best());
                 let summary = evaluate(&best, config, dataset, &split, device)?.summary()?;
                 log.line(&json!({ "step": done, "val_psnr_db": summary.mean.psnr_db, "val_rmse_m": summary.mean.rmse_m }))?;
             }
@@ -127,7 +135,7 @@ pub fn train(
             log.checkpoint = Some(done);
         }
     }
-    let model = optimiser.best(model).valid();
+    let model = scatter_fixed(model, optimiser.best());
     checkpoint::write_model(&folder.join(MODEL), &model, config)?;
     Ok(model)
 }
@@ -196,5 +204,230 @@ impl Log {
             action: "be written",
             source,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use terrane::weights::Weights;
+    use terrane_geo::Existing;
+    use terrane_geo::synthetic::{Recipe, generate};
+
+    use super::*;
+    use crate::dataset::{DatasetWriter, Source};
+
+    /// A network that trains in milliseconds on tiles of 32 pixels.
+    const TINY: &str = r#"
+        name = "tiny"
+        seed = 3
+        [data]
+        tiles = 0
+        augment = true
+        shuffle = true
+        normalise = "min-max"
+        [method]
+        kind = "huvr-siren"
+        side = 32
+        patch = 8
+        bottleneck = 8
+        siren_width = 16
+        omega = 10.0
+        modulation = "amplitude-shift"
+        [method.encoder]
+        width = 32
+        depth = 1
+        heads = 2
+        [method.decoder]
+        width = 32
+        depth = 1
+        hidden = 32
+        attention_heads = 0
+        [train]
+        steps = 6
+        batch = 2
+        precision = "full"
+        clip_norm = 1.0
+        ema = 0.5
+        log_every = 1
+        validate_every = 3
+        checkpoint_every = 3
+        [train.optimiser]
+        beta1 = 0.9
+        beta2 = 0.999
+        epsilon = 1e-8
+        weight_decay = 0.01
+        [train.schedule]
+        kind = "cosine"
+        peak = 2e-3
+        floor = 1e-6
+        warmup_steps = 2
+    "#;
+
+    fn config(settings: &[&str]) -> Config {
+        Config::parse(
+            TINY,
+            &settings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        )
+        .unwrap()
+    }
+
+    fn dataset(folder: &Path) -> Dataset {
+        let mut writer = DatasetWriter::create(&folder.join("set"), 32, Existing::Replace).unwrap();
+        for (split, seed) in [("train", 1), ("val", 2)] {
+            let terrain = generate(&Recipe {
+                width: 96,
+                height: 96,
+                seed,
+                nodata_corner: false,
+                ..Recipe::default()
+            });
+            writer.add_source(Source {
+                file: format!("{split}.tif"),
+                region: split.into(),
+                split: split.into(),
+                resolution_m: 1.0,
+                affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
+                placed: true,
+                geo_keys: (vec![], vec![], String::new()),
+            });
+            for (row, column) in [(0, 0), (32, 32), (64, 0), (0, 64)] {
+                let tile: Vec<f32> = (row..row + 32)
+                    .flat_map(|row| terrain.heights[row * 96 + column..][..32].to_vec())
+                    .collect();
+                writer.add_tile(column, row, &tile).unwrap();
+            }
+        }
+        writer.finish().unwrap()
+    }
+
+    fn run(
+        config: &Config,
+        dataset: &Dataset,
+        folder: &Path,
+        start: Start,
+        stop_at: usize,
+    ) -> Result<Model> {
+        train(
+            config,
+            dataset,
+            folder,
+            start,
+            &Device::flex(),
+            &mut |progress| {
+                assert!(progress.step < stop_at, "stopped as if by a power cut");
+            },
+        )
+    }
+
+    #[test]
+    fn a_resumed_training_is_the_one_that_was_never_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let config = config(&[]);
+        let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+        let expected = run(&config, &dataset, &whole, Start::New, usize::MAX).unwrap();
+        let stopped = catch_unwind(AssertUnwindSafe(|| {
+            run(&config, &dataset, &cut, Start::New, 5)
+        }));
+        assert!(stopped.is_err() && !cut.join(MODEL).exists());
+        let resumed = run(&config, &dataset, &cut, Start::Resume, usize::MAX).unwrap();
+        assert_eq!(Weights::of(&expected), Weights::of(&resumed));
+
+        let lines = |folder: &Path| -> Vec<(u64, bool)> {
+            std::fs::read_to_string(folder.join(METRICS))
+                .unwrap()
+                .lines()
+                .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+                .map(|value| {
+                    (
+                        value["step"].as_u64().unwrap(),
+                        value["val_psnr_db"].is_number(),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(lines(&whole), lines(&cut));
+        assert_eq!(lines(&whole).len(), 6 + 2);
+        let (model, read) = checkpoint::read_model(&cut.join(MODEL), &Device::flex()).unwrap();
+        assert_eq!((Weights::of(&model), read), (Weights::of(&resumed), config));
+    }
+
+    #[test]
+    fn training_learns_and_other_folders_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let config = config(&[
+            "train.steps=60",
+            "train.ema=0",
+            "data.augment=false",
+            "train.batch=4",
+        ]);
+        let run_folder = folder.path().join("run");
+        let mut losses = Vec::new();
+        train(
+            &config,
+            &dataset,
+            &run_folder,
+            Start::New,
+            &Device::flex(),
+            &mut |progress| losses.push(progress.loss),
+        )
+        .unwrap();
+        assert!(
+            losses[59] < 0.25 * losses[0],
+            "{} to {}",
+            losses[0],
+            losses[59]
+        );
+        assert!(matches!(
+            run(&config, &dataset, &run_folder, Start::New, usize::MAX),
+            Err(Error::RunExists { .. })
+        ));
+    }
+
+    #[test]
+    fn a_loss_that_is_not_finite_ends_the_training_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let wild = config(&[
+            "train.schedule.peak=1e30",
+            "train.schedule.warmup_steps=0",
+            "train.validate_every=0",
+        ]);
+        let error = run(
+            &wild,
+            &dataset,
+            &folder.path().join("run"),
+            Start::New,
+            usize::MAX,
+        )
+        .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("not finite at step") && text.contains("lower the learning rate"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn tiles_of_another_size_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let config = Config::preset("huvr-siren-small", &[]).unwrap();
+        assert!(matches!(
+            run(
+                &config,
+                &dataset,
+                &folder.path().join("run"),
+                Start::New,
+                usize::MAX
+            ),
+            Err(Error::TileSide {
+                tiles: 32,
+                method: 256
+            })
+        ));
     }
 }

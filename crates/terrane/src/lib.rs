@@ -7,6 +7,8 @@
 mod batch;
 pub mod blocks;
 pub mod cost;
+pub mod dinov3;
+pub mod distillation;
 mod error;
 pub mod init;
 pub mod methods;

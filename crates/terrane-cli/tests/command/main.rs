@@ -6,6 +6,7 @@
 )]
 
 mod swissalti3d;
+mod training;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -227,6 +228,8 @@ fn help_has_examples() {
         vec!["dataset", "build"],
         vec!["dataset", "info"],
         vec!["dataset", "swissalti3d"],
+        vec!["train"],
+        vec!["eval"],
     ] {
         let mut arguments = command.clone();
         arguments.push("--help");

@@ -13,6 +13,7 @@ mod patches;
 mod siren;
 
 pub use attention::Attention;
+pub(crate) use attention::{attend, join_heads};
 pub use colnorm::{PackedWeights, normalise_columns};
 pub use decoder::{Decoder, DecoderConfig};
 pub use dense::Dense;

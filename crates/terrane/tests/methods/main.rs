@@ -7,4 +7,5 @@
 )]
 
 mod acceptance;
+mod dinov3;
 mod parity;

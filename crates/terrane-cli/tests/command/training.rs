@@ -1,0 +1,102 @@
+//! Training and evaluation from the command line, on a terrain of our own.
+
+use std::path::Path;
+
+use crate::{complaint, json, stdout, terrane};
+
+fn dataset(folder: &Path) {
+    std::fs::create_dir(folder.join("rasters")).unwrap();
+    for (name, seed) in [("a", "1"), ("b", "2")] {
+        let file = format!("rasters/{name}.tif");
+        stdout(&terrane(
+            folder,
+            &["generate", &file, "--size", "520x300", "--seed", seed],
+        ));
+    }
+    std::fs::write(
+        folder.join("rasters/catalog.csv"),
+        "file,split\na.tif,train\nb.tif,test\n",
+    )
+    .unwrap();
+    stdout(&terrane(folder, &["dataset", "build", "rasters", "tiles"]));
+}
+
+#[test]
+fn a_model_is_trained_resumed_and_evaluated() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset(folder.path());
+    let short = [
+        "--data",
+        "tiles",
+        "--out",
+        "run",
+        "--set",
+        "train.steps=2",
+        "--set",
+        "train.batch=1",
+    ];
+    let mut arguments = vec!["train", "huvr-siren-small", "--json"];
+    arguments.extend(short);
+    let trained = json(&terrane(folder.path(), &arguments));
+    assert_eq!(trained["steps"], 2);
+    assert!(trained["loss"].as_f64().unwrap() > 0.0);
+    for name in [
+        "config.toml",
+        "metrics.jsonl",
+        "checkpoint.safetensors",
+        "model.safetensors",
+    ] {
+        assert!(folder.path().join("run").join(name).exists(), "{name}");
+    }
+    let text = complaint(&terrane(folder.path(), &arguments));
+    assert!(
+        text.contains("run: holds a run already; use --resume"),
+        "{text}"
+    );
+    let resume = [
+        "train",
+        "--resume",
+        "--data",
+        "tiles",
+        "--out",
+        "run",
+        "--set",
+        "train.steps=3",
+        "--json",
+    ];
+    assert_eq!(json(&terrane(folder.path(), &resume))["steps"], 3);
+
+    let report = json(&terrane(
+        folder.path(),
+        &["eval", "run", "--data", "tiles", "--json"],
+    ));
+    let summary = &report[0]["summary"];
+    assert!(summary["psnr_db"].as_f64().unwrap() > 0.0, "{summary}");
+    assert_eq!(report[0]["evaluation"]["is_analytic"], true);
+    let table = stdout(&terrane(
+        folder.path(),
+        &["eval", "run/model.safetensors", "--data", "tiles"],
+    ));
+    assert!(
+        table.contains("PSNR dB") && table.contains("huvr-siren-small"),
+        "{table}"
+    );
+}
+
+#[test]
+fn wrong_names_and_values_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset(folder.path());
+    let attempt = |extra: &[&str]| {
+        let mut arguments = vec!["train"];
+        arguments.extend(extra);
+        arguments.extend(["--data", "tiles", "--out", "run"]);
+        complaint(&terrane(folder.path(), &arguments))
+    };
+    assert!(attempt(&["huvr-sirren"]).contains("there is no preset \"huvr-sirren\""));
+    assert!(attempt(&["huvr", "--set", "train.stepps=1"]).contains("there is no such key"));
+    assert!(attempt(&["huvr", "--device", "tpu"]).contains("--device tpu"));
+    assert!(attempt(&[]).contains("name a preset"));
+    let missing = complaint(&terrane(folder.path(), &["eval", "run", "--data", "tiles"]));
+    assert!(missing.contains("run: cannot be read"), "{missing}");
+}
