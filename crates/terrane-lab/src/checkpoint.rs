@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor, TensorData};
+use terrane::dinov3::{Teacher, TeacherConfig};
 use terrane::methods::Model;
 use terrane::weights::{Array, Weights, WeightsError};
 use terrane_geo::{AtomicFile, Existing};
@@ -54,6 +55,17 @@ pub fn read_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
             source,
         })?;
     Ok((model, config))
+}
+
+/// Reads a DINOv3 teacher; its size is told by its weights.
+pub fn read_teacher(path: &Path, device: &Device) -> Result<Teacher> {
+    let weights = read(path)?;
+    TeacherConfig::of(&weights)
+        .and_then(|config| Teacher::load(&weights, &config, device))
+        .map_err(|source| Error::Weights {
+            path: path.to_owned(),
+            source,
+        })
 }
 
 /// Writes what an optimiser remembers.

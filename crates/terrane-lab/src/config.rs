@@ -58,6 +58,8 @@ pub struct TrainConfig {
     pub precision: Precision,
     /// Largest length of the gradient, as one vector; 0 leaves it as it is.
     pub clip_norm: f64,
+    /// Whether a DINOv3 teacher is followed as well; its weights are given when the training starts.
+    pub distil: bool,
     /// Share of the old in a running mean of the weights, which is then what is saved; 0 for none.
     pub ema: f64,
     /// Steps between lines of the log.

@@ -64,6 +64,14 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// A distillation was asked for without its teacher.
+    #[error("{}", terrane::distillation::MISSING_WEIGHTS)]
+    NoTeacher,
+    /// A method has no states that a teacher could be compared with.
+    #[error(
+        "train.distil: this method has nothing that a teacher could be compared with; HUVR and HUVR+SIREN have"
+    )]
+    NotDistillable,
     /// A dataset has nothing to train on.
     #[error("the dataset has no tiles in its train split")]
     NoTrainingTiles,

@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde_json::json;
-use terrane::methods::{Method, Model};
+use terrane::dinov3::{Teacher, prepare};
+use terrane::distillation::{Distillation, DistillationConfig, DistillationWidths};
+use terrane::init::Init;
+use terrane::methods::{Method, MethodConfig, Model, Precision};
 
 use crate::batches::{Batches, Tiles};
 use crate::checkpoint::{self, CHECKPOINT, CONFIG, METRICS, MODEL};
@@ -52,6 +56,7 @@ pub fn train(
     folder: &Path,
     start: Start,
     device: &Device,
+    teacher: Option<&Teacher>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Model> {
     let settings = &config.train;
@@ -62,10 +67,8 @@ pub fn train(
         });
     }
     let differentiation = Differentiation::on(device);
-    let mut model = config
-        .method
-        .init(config.seed, &differentiation.device(device));
-    let weights = differentiation::weights(&model);
+    let mut learner = Learner::new(config, teacher, &differentiation.device(device))?;
+    let weights = differentiation::weights(&learner);
     let mut optimiser = Optimiser::new(
         settings.optimiser,
         settings.clip_norm,
@@ -75,7 +78,7 @@ pub fn train(
     if start == Start::Resume {
         optimiser = optimiser.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?);
     }
-    model = differentiation.scatter(model, optimiser.state().weights.clone());
+    learner = differentiation.scatter(learner, optimiser.state().weights.clone());
     let mut log = Log::open(folder, config, start, optimiser.state().steps)?;
 
     let first = optimiser.state().steps;
@@ -92,10 +95,10 @@ pub fn train(
         let Some(batch) = batches.next(device) else {
             break;
         };
-        let loss = loss(&model, batch, config);
+        let loss = learner.loss(batch, config.train.precision, teacher);
         let rate = settings.schedule.rate(step, settings.steps);
-        let weights = optimiser.step(rate, differentiation.gradient(&loss, &model));
-        model = differentiation.scatter(model, weights);
+        let weights = optimiser.step(rate, differentiation.gradient(&loss, &learner));
+        learner = differentiation.scatter(learner, weights);
 
         let done = step + 1;
         let is_due =
@@ -125,7 +128,7 @@ pub fn train(
         if settings.validate_every > 0 && is_due(settings.validate_every) {
             let split = dataset.split("val");
             if !split.is_empty() {
-                let best = scatter_fixed(model.clone(), optimiser.best());
+                let best = scatter_fixed(learner.clone(), optimiser.best()).model;
                 let summary = evaluate(&best, config, dataset, &split, device)?.summary()?;
                 log.line(&json!({ "step": done, "val_psnr_db": summary.mean.psnr_db, "val_rmse_m": summary.mean.rmse_m }))?;
             }
@@ -135,16 +138,61 @@ pub fn train(
             log.checkpoint = Some(done);
         }
     }
-    let model = scatter_fixed(model, optimiser.best());
+    let model = scatter_fixed(learner, optimiser.best()).model;
     checkpoint::write_model(&folder.join(MODEL), &model, config)?;
     Ok(model)
 }
 
-/// The mean square error of a batch in normalised heights.
-fn loss(model: &Model, batch: Tensor<3>, config: &Config) -> Tensor<1> {
-    let precision = config.train.precision;
-    let tokens = model.encode(batch.clone(), precision);
-    (model.decode(tokens, precision) - batch).square().mean()
+/// Everything that learns: the network, and the heads that compare it with a teacher.
+#[derive(Module, Debug)]
+struct Learner {
+    model: Model,
+    distillation: Option<Distillation>,
+}
+
+impl Learner {
+    fn new(config: &Config, teacher: Option<&Teacher>, device: &Device) -> Result<Self> {
+        let model = config.method.init(config.seed, device);
+        if !config.train.distil {
+            return Ok(Self {
+                model,
+                distillation: None,
+            });
+        }
+        let teacher = teacher.ok_or(Error::NoTeacher)?;
+        let (encoder, decoder) = match &config.method {
+            MethodConfig::Huvr(method) => (method.encoder.width, method.decoder.width),
+            MethodConfig::HuvrSiren(method) => (method.encoder.width, method.decoder.width),
+            _ => return Err(Error::NotDistillable),
+        };
+        let widths = DistillationWidths {
+            encoder,
+            decoder,
+            teacher: teacher.width(),
+        };
+        let mut init = Init::new(config.seed.wrapping_add(1), device);
+        let heads = DistillationConfig::default().init(&widths, &mut init);
+        Ok(Self {
+            model,
+            distillation: Some(heads),
+        })
+    }
+
+    /// The mean square error of a batch in normalised heights; with a teacher as HUVR's authors have it, in units of
+    /// [−1, 1] and with the differences from the teacher.
+    fn loss(&self, batch: Tensor<3>, precision: Precision, teacher: Option<&Teacher>) -> Tensor<1> {
+        if let (Some(heads), Some(teacher)) = (&self.distillation, teacher)
+            && let Some(states) = self.model.forward_states(batch.clone(), precision)
+        {
+            let features = teacher.forward(prepare(batch.clone()), precision);
+            let error = (states.output - batch).mul_scalar(2.0).square().mean();
+            return error + heads.loss(states.encoder, states.decoder, &features);
+        }
+        let tokens = self.model.encode(batch.clone(), precision);
+        (self.model.decode(tokens, precision) - batch)
+            .square()
+            .mean()
+    }
 }
 
 /// The lines of `metrics.jsonl`.
@@ -211,6 +259,7 @@ impl Log {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use terrane::dinov3::TeacherConfig;
     use terrane::weights::Weights;
     use terrane_geo::Existing;
     use terrane_geo::synthetic::{Recipe, generate};
@@ -249,6 +298,7 @@ mod tests {
         batch = 2
         precision = "full"
         clip_norm = 1.0
+        distil = false
         ema = 0.5
         log_every = 1
         validate_every = 3
@@ -315,6 +365,7 @@ mod tests {
             folder,
             start,
             &Device::flex(),
+            None,
             &mut |progress| {
                 assert!(progress.step < stop_at, "stopped as if by a power cut");
             },
@@ -372,6 +423,7 @@ mod tests {
             &run_folder,
             Start::New,
             &Device::flex(),
+            None,
             &mut |progress| losses.push(progress.loss),
         )
         .unwrap();
@@ -409,6 +461,53 @@ mod tests {
             text.contains("not finite at step") && text.contains("lower the learning rate"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_teacher_is_followed_where_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let followed = config(&["train.distil=true"]);
+        let error = run(
+            &followed,
+            &dataset,
+            &folder.path().join("a"),
+            Start::New,
+            usize::MAX,
+        )
+        .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("dinov3_vitb16_pretrain_lvd1689m"),
+            "{error}"
+        );
+        let device = Device::flex();
+        let size = TeacherConfig {
+            width: 32,
+            depth: 1,
+            heads: 2,
+            hidden: 32,
+            patch: 8,
+        };
+        let teacher = size.init(&Init::new(1, &device));
+        let mut losses = Vec::new();
+        let model = train(
+            &followed,
+            &dataset,
+            &folder.path().join("b"),
+            Start::New,
+            &device,
+            Some(&teacher),
+            &mut |progress| losses.push(progress.loss),
+        )
+        .unwrap();
+        // The heads that compare do not belong to the model.
+        assert_eq!(
+            model.num_params(),
+            followed.method.init(0, &device).num_params()
+        );
+        assert!(losses[5] < losses[0] && losses[0] > 0.5, "{losses:?}");
     }
 
     #[test]

@@ -178,6 +178,12 @@ impl TeacherConfig {
 }
 
 impl Teacher {
+    /// Width of its features.
+    pub fn width(&self) -> usize {
+        let [width] = self.norm.weight.dims();
+        width
+    }
+
     /// A teacher with published weights, under the names of the original, of Hugging Face's library or of timm's.
     ///
     /// What the file holds besides (rotary periods, masks, the token of masked patches, the norm of local crops) is

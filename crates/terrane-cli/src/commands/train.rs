@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use terrane_lab::checkpoint::{CONFIG, MODEL};
+use terrane_lab::checkpoint::{CONFIG, MODEL, read_teacher};
 use terrane_lab::config::Config;
 use terrane_lab::dataset::Dataset;
 use terrane_lab::train::{Start, train};
@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Go on from the run's last checkpoint.
     #[arg(long)]
     resume: bool,
+    /// Weights of a DINOv3 teacher (safetensors), for train.distil=true.
+    #[arg(long, value_name = "FILE")]
+    teacher: Option<PathBuf>,
     /// Where to compute: cpu, cuda[:N], rocm[:N], metal, vulkan, wgpu.
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -52,12 +55,18 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     };
     let mut progress = Progress::new("training", common.progress);
     let mut last = None;
+    let teacher = arguments
+        .teacher
+        .as_deref()
+        .map(|path| read_teacher(path, &device))
+        .transpose()?;
     train(
         &config,
         &dataset,
         &arguments.out,
         start,
         &device,
+        teacher.as_ref(),
         &mut |state| {
             let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);
             progress.at(state.step as u64, state.steps as u64, &what);

@@ -77,13 +77,6 @@ impl Decoder {
         }
         states
     }
-
-    /// The last states.
-    pub fn forward(&self, x: Tensor<3>, trunk: DType) -> Tensor<3> {
-        self.layers
-            .iter()
-            .fold(x, |x, layer| layer.forward(x, trunk))
-    }
 }
 
 impl DecoderLayer {

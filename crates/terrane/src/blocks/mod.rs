@@ -37,6 +37,14 @@ pub struct Head {
     pub dense: Dense,
 }
 
+/// Applies a head that may be absent, which leaves everything as it is.
+pub(crate) fn through<const D: usize>(head: Option<&Head>, x: Tensor<D>) -> Tensor<D> {
+    match head {
+        Some(head) => head.forward(x),
+        None => x,
+    }
+}
+
 impl Head {
     /// Applies the head to the last axis.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {

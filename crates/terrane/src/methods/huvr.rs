@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
     Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Norm, PackedWeights, fourier_features,
-    normalise_columns, split_patches,
+    normalise_columns, split_patches, through,
 };
 use crate::init::Init;
-use crate::methods::{Method, Precision};
+use crate::methods::{Method, Precision, States};
 
 /// Points of the ReLU network along the side of a patch.
 const QUERIES: usize = 4;
@@ -140,25 +140,38 @@ impl Huvr {
     }
 }
 
-impl Method for Huvr {
-    fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+impl Huvr {
+    /// The encoder's output `[batch, 1 + patches, width]`.
+    fn encoder_output(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
         let trunk = precision.trunk(tiles.dtype());
         let patches = split_patches(tiles.mul_scalar(2.0).sub_scalar(1.0), self.patch);
-        let channels = Tensor::cat(vec![patches; CHANNELS], 2);
-        let tokens = self.encoder.forward(channels, trunk);
-        match &self.down {
-            Some(down) => down.forward(tokens),
-            None => tokens,
-        }
+        self.encoder.forward(Tensor::cat(vec![patches; CHANNELS], 2), trunk)
+    }
+
+    /// The decoder's state after its first layer, and the tiles.
+    fn decode_with_state(&self, tokens: Tensor<3>, precision: Precision) -> (Tensor<3>, Tensor<3>) {
+        let x = through(self.up.as_ref(), tokens);
+        let trunk = precision.trunk(x.dtype());
+        let mut states = self.decoder.states(x, trunk);
+        let last = states.swap_remove(states.len() - 1);
+        let tiles = self.upsample(self.features(&last)).mul_scalar(0.5).add_scalar(0.5);
+        (states.into_iter().next().unwrap_or(last), tiles)
+    }
+}
+
+impl Method for Huvr {
+    fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+        through(self.down.as_ref(), self.encoder_output(tiles, precision))
     }
 
     fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
-        let x = match &self.up {
-            Some(up) => up.forward(tokens),
-            None => tokens,
-        };
-        let trunk = precision.trunk(x.dtype());
-        let features = self.features(&self.decoder.forward(x, trunk));
-        self.upsample(features).mul_scalar(0.5).add_scalar(0.5)
+        self.decode_with_state(tokens, precision).1
+    }
+
+    fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {
+        let encoder = self.encoder_output(tiles, precision);
+        let tokens = through(self.down.as_ref(), encoder.clone());
+        let (decoder, output) = self.decode_with_state(tokens, precision);
+        Some(States { encoder, decoder, output })
     }
 }

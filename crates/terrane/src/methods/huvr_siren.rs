@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
     Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren, SirenBias,
-    join_patches, pixel_grid, split_patches,
+    join_patches, pixel_grid, split_patches, through,
 };
 use crate::init::Init;
-use crate::methods::{Method, Precision};
+use crate::methods::{Method, Precision, States};
 
 /// Sine layers of the network.
 const SINES: usize = 3;
@@ -125,20 +125,43 @@ impl Config {
 }
 
 impl HuvrSiren {
-    /// Decoder states `[batch, patches, width]`; the token of the whole tile is not used.
-    fn states(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
-        let x = match &self.up {
-            Some(up) => up.forward(tokens),
-            None => tokens,
-        };
+    /// The encoder's output `[batch, 1 + patches, width]`.
+    fn encoder_output(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+        let [batch, ..] = tiles.dims();
+        let trunk = precision.trunk(tiles.dtype());
+        let patches = split_patches(tiles.mul_scalar(2.0).sub_scalar(1.0), self.patch);
+        let [_, count, pixels] = patches.dims();
+        let dtype = patches.dtype();
+        let channel = |values: Tensor<1>| values.cast(dtype).reshape([1, 1, 3, 1]);
+        let weight = channel(self.input.weight.val().reshape([3]));
+        let mut channels = patches.unsqueeze_dim::<4>(2) * weight;
+        if let Some(bias) = &self.input.bias {
+            channels = channels + channel(bias.val());
+        }
+        self.encoder.forward(channels.reshape([batch, count, 3 * pixels]), trunk)
+    }
+
+    /// Decoder states after every layer, `[batch, 1 + patches, width]`.
+    fn states(&self, tokens: Tensor<3>, precision: Precision) -> Vec<Tensor<3>> {
+        let x = through(self.up.as_ref(), tokens);
         let trunk = precision.trunk(x.dtype());
-        let states = self.decoder.forward(x, trunk);
-        let [_, count, _] = states.dims();
-        states.narrow(1, 1, count - 1)
+        self.decoder.states(x, trunk)
+    }
+
+    /// Tiles from the last decoder states.
+    fn tiles(&self, states: &Tensor<3>) -> Tensor<3> {
+        let [batch, ..] = states.dims();
+        let points = pixel_grid(self.patch, &states.device()).cast(states.dtype());
+        let f = self.siren.forward(points.unsqueeze(), &self.modulations(states));
+        let patches = f.reshape([batch, (self.side / self.patch).pow(2), self.patch * self.patch]);
+        join_patches(patches, self.patch).mul_scalar(0.5).add_scalar(0.5)
     }
 
     /// The modulation of every sine layer, with each part `[batch · patches, 1, width]`.
     fn modulations(&self, states: &Tensor<3>) -> Vec<Modulation<3>> {
+        // The token of the whole tile comes first and is not used.
+        let [_, count, _] = states.dims();
+        let states = states.clone().narrow(1, 1, count - 1);
         let part = |heads: &[Head], layer: usize| {
             heads.get(layer).map(|head| {
                 let values = head.forward(states.clone());
@@ -173,38 +196,31 @@ impl HuvrSiren {
     pub fn jet_at(&self, tokens: Tensor<3>, points: Tensor<2>) -> Jet<3> {
         let [batch, ..] = tokens.dims();
         let [count, _] = points.dims();
-        let states = self.states(tokens, Precision::Full);
+        let states = last(self.states(tokens, Precision::Full));
         let jet = self.siren.jet(points.unsqueeze(), &self.modulations(&states));
         jet.map(|part| part.reshape([batch, (self.side / self.patch).pow(2), count]))
     }
 }
 
+/// The last of the decoder's states; every decoder has a layer.
+fn last(mut states: Vec<Tensor<3>>) -> Tensor<3> {
+    states.swap_remove(states.len() - 1)
+}
+
 impl Method for HuvrSiren {
     fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
-        let [batch, ..] = tiles.dims();
-        let trunk = precision.trunk(tiles.dtype());
-        let patches = split_patches(tiles.mul_scalar(2.0).sub_scalar(1.0), self.patch);
-        let [_, count, pixels] = patches.dims();
-        let dtype = patches.dtype();
-        let channel = |values: Tensor<1>| values.cast(dtype).reshape([1, 1, 3, 1]);
-        let mut channels = patches.unsqueeze_dim::<4>(2) * channel(self.input.weight.val().reshape([3]));
-        if let Some(bias) = &self.input.bias {
-            channels = channels + channel(bias.val());
-        }
-        let tokens = self.encoder.forward(channels.reshape([batch, count, 3 * pixels]), trunk);
-        match &self.down {
-            Some(down) => down.forward(tokens),
-            None => tokens,
-        }
+        through(self.down.as_ref(), self.encoder_output(tiles, precision))
     }
 
     fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
-        let [batch, ..] = tokens.dims();
-        let points = pixel_grid(self.patch, &tokens.device()).cast(tokens.dtype());
-        let states = self.states(tokens, precision);
-        let f = self.siren.forward(points.unsqueeze(), &self.modulations(&states));
-        let patches = f.reshape([batch, (self.side / self.patch).pow(2), self.patch * self.patch]);
-        join_patches(patches, self.patch).mul_scalar(0.5).add_scalar(0.5)
+        self.tiles(&last(self.states(tokens, precision)))
+    }
+
+    fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {
+        let encoder = self.encoder_output(tiles, precision);
+        let states = self.states(through(self.down.as_ref(), encoder.clone()), precision);
+        let decoder = states[0].clone();
+        Some(States { encoder, decoder, output: self.tiles(&last(states)) })
     }
 
     fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {

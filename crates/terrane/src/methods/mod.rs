@@ -29,6 +29,17 @@ impl Precision {
     }
 }
 
+/// What a pass leaves behind for a distillation.
+#[derive(Debug)]
+pub struct States {
+    /// The encoder's output `[batch, 1 + patches, width]`.
+    pub encoder: Tensor<3>,
+    /// The decoder's state after its first layer.
+    pub decoder: Tensor<3>,
+    /// The tiles.
+    pub output: Tensor<3>,
+}
+
 /// What every method does. Tiles are normalised to [0, 1].
 pub trait Method: Module {
     /// Tiles `[batch, side, side]` to tokens `[batch, count, channels]`: what is stored.
@@ -36,6 +47,12 @@ pub trait Method: Module {
 
     /// Tokens to tiles at their pixel centres.
     fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3>;
+
+    /// A whole pass with the states that a teacher is compared with; `None` for methods without such states.
+    fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {
+        let _ = (tiles, precision);
+        None
+    }
 
     /// Tokens to tiles with analytic derivatives per pixel, `[batch, side, side]` each; `None` for methods whose
     /// surface has none to speak of.
@@ -96,6 +113,12 @@ macro_rules! methods {
             fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
                 match self {
                     $(Self::$name(method) => method.decode(tokens, precision),)+
+                }
+            }
+
+            fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {
+                match self {
+                    $(Self::$name(method) => method.forward_states(tiles, precision),)+
                 }
             }
 
