@@ -15,7 +15,14 @@ pub struct DeviceError {
 /// The device of a name: `cpu`, `cuda[:N]`, `rocm[:N]`, `metal`, `vulkan` or `wgpu`.
 ///
 /// NVIDIA cards are driven by `LibTorch` where the program was built with the feature `libtorch`, else by Burn's own
-/// kernels with the feature `cuda`.
+/// kernels with the feature `cuda`; `libtorch` is the CPU under `LibTorch`, for comparisons.
+#[cfg_attr(
+    feature = "libtorch",
+    expect(
+        deprecated,
+        reason = "the fastest backend for NVIDIA cards that builds today"
+    )
+)]
 pub fn parse(name: &str) -> Result<Device, DeviceError> {
     let refuse = |reason: String| DeviceError {
         name: name.to_owned(),
@@ -28,6 +35,8 @@ pub fn parse(name: &str) -> Result<Device, DeviceError> {
     let _ = index;
     match kind {
         "cpu" => Ok(Device::flex()),
+        #[cfg(feature = "libtorch")]
+        "libtorch" => Ok(Device::libtorch()),
         #[cfg(feature = "libtorch")]
         "cuda" => Ok(Device::libtorch_cuda(index)),
         #[cfg(all(feature = "cuda", not(feature = "libtorch")))]

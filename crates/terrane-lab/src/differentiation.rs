@@ -5,6 +5,7 @@
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
+use terrane::tape::Recording;
 
 /// Who differentiates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,15 @@ impl Differentiation {
             Self::Burn => device.clone().autodiff(),
             #[cfg(feature = "libtorch")]
             Self::LibTorch => device.clone(),
+        }
+    }
+
+    /// Keeps what the next pass computes for as long as its differentiation needs it.
+    pub fn record(self) -> Option<Recording> {
+        match self {
+            Self::Burn => None,
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => Some(Recording::start()),
         }
     }
 
@@ -142,13 +152,13 @@ impl ModuleMapper for Scatterer {
 }
 
 #[cfg(feature = "libtorch")]
+#[expect(
+    deprecated,
+    reason = "the fastest backend for NVIDIA cards that builds today"
+)]
 mod libtorch {
     //! What Burn does not pass on: the flags and gradients of the tensors behind it.
 
-    #[expect(
-        deprecated,
-        reason = "the fastest backend for NVIDIA cards that builds today"
-    )]
     use burn::backend::LibTorch;
     use burn::tensor::{Device, Tensor};
 

@@ -95,9 +95,12 @@ pub fn train(
         let Some(batch) = batches.next(device) else {
             break;
         };
+        let recording = differentiation.record();
         let loss = learner.loss(batch, config.train.precision, teacher);
         let rate = settings.schedule.rate(step, settings.steps);
-        let weights = optimiser.step(rate, differentiation.gradient(&loss, &learner));
+        let gradient = differentiation.gradient(&loss, &learner);
+        drop(recording);
+        let weights = optimiser.step(rate, gradient);
         learner = differentiation.scatter(learner, weights);
 
         let done = step + 1;

@@ -15,6 +15,7 @@ pub mod methods;
 mod normalise;
 pub mod random;
 pub mod released;
+pub mod tape;
 pub mod weights;
 
 pub use batch::batch;

@@ -7,6 +7,7 @@ use burn::tensor::ops::AttentionModuleOptions;
 
 use crate::blocks::Dense;
 use crate::init::Init;
+use crate::tape::keep;
 
 /// Self-attention: queries, keys and values without bias, the output with one.
 #[derive(Module, Debug)]
@@ -57,6 +58,9 @@ pub(crate) fn join_heads(x: Tensor<4>) -> Tensor<3> {
 
 /// Softmax attention, scaled by the root of the head's width.
 pub(crate) fn attend(query: Tensor<4>, key: Tensor<4>, value: Tensor<4>) -> Tensor<4> {
+    keep(&query);
+    keep(&key);
+    keep(&value);
     attention(
         query,
         key,

@@ -4,6 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use crate::init::Init;
+use crate::tape::{keep, kept};
 
 /// Columns shorter than this are divided by it instead.
 const LEAST_LENGTH: f64 = 1e-12;
@@ -40,11 +41,7 @@ impl PackedWeights {
 
 /// Divides every column, along the last axis but one, by its length.
 pub fn normalise_columns<const D: usize>(weight: Tensor<D>) -> Tensor<D> {
-    let length = weight
-        .clone()
-        .square()
-        .sum_dim(D - 2)
-        .sqrt()
-        .clamp_min(LEAST_LENGTH);
-    weight / length
+    keep(&weight);
+    let length = kept(kept(weight.clone().square().sum_dim(D - 2)).sqrt());
+    weight / kept(length.clamp_min(LEAST_LENGTH))
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Attention, Dense, Norm};
 use crate::init::Init;
+use crate::tape::keep;
 
 /// Sizes of the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,9 @@ impl DecoderLayer {
             // The authors' disabled attention is an identity inside the residual: it doubles the stream.
             _ => x.mul_scalar(2.0),
         };
-        let hidden = gelu(self.inner.forward(self.norm.forward(x.clone()).cast(trunk)));
+        let hidden = self.inner.forward(self.norm.forward(x.clone()).cast(trunk));
+        keep(&hidden);
+        let hidden = gelu(hidden);
         x + self.outer.forward(hidden).cast(stream)
     }
 }

@@ -5,6 +5,7 @@ use burn::tensor::Tensor;
 use burn::tensor::module::linear;
 
 use crate::init::Init;
+use crate::tape::keep;
 
 /// `x · weight + bias`, with weights `[in, out]`.
 #[derive(Module, Debug)]
@@ -51,6 +52,7 @@ impl Dense {
 
     /// Applies the layer to the last axis, in the precision of the input.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        keep(&x);
         let dtype = x.dtype();
         let bias = self.bias.as_ref().map(|bias| bias.val().cast(dtype));
         linear(x, self.weight.val().cast(dtype), bias)

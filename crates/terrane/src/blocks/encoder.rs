@@ -1,13 +1,14 @@
 //! The encoder of HUVR: a vision transformer with rotary positions and SwiGLU layers that normalise inside.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::silu;
+use burn::tensor::activation::sigmoid;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::attention::{attend, join_heads};
 use crate::blocks::{Dense, Norm};
 use crate::init::Init;
+use crate::tape::keep;
 
 /// Deviation of the initial weights.
 const DEVIATION: f64 = 0.02;
@@ -134,7 +135,15 @@ impl EncoderBlock {
         let x = x + self.proj.forward(join_heads(attended)).cast(stream);
 
         let normed = self.norm2.forward(x.clone()).cast(trunk);
-        let gated = silu(self.w1.forward(normed.clone())) * self.w2.forward(normed);
+        let gate = self.w1.forward(normed.clone());
+        keep(&gate);
+        let openness = sigmoid(gate.clone());
+        keep(&openness);
+        let gate = gate * openness;
+        let through = self.w2.forward(normed);
+        keep(&gate);
+        keep(&through);
+        let gated = gate * through;
         x + self
             .w3
             .forward(self.inner_norm.forward(gated).cast(trunk))
@@ -186,6 +195,7 @@ impl Rotary {
 
     /// Turns queries or keys `[batch, heads, count, width]`.
     fn turn(&self, x: Tensor<4>) -> Tensor<4> {
+        keep(&x);
         let dtype = x.dtype();
         let turned = x.clone().matmul(self.quarter_turn.clone().cast(dtype));
         x * self.cosines.clone().cast(dtype) + turned * self.sines.clone().cast(dtype)

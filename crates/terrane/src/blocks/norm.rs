@@ -5,6 +5,7 @@ use burn::tensor::module::layer_norm;
 use burn::tensor::{DType, FloatDType, Tensor};
 
 use crate::init::Init;
+use crate::tape::keep;
 
 /// The same in every layer of every method.
 const EPSILON: f64 = 1e-5;
@@ -33,6 +34,7 @@ impl Norm {
             DType::BF16 | DType::F16 => x.cast(FloatDType::F32),
             _ => x,
         };
+        keep(&x);
         let dtype = x.dtype();
         layer_norm(
             x,

@@ -6,6 +6,7 @@ use burn::tensor::module::linear;
 
 use crate::blocks::{Dense, Jet};
 use crate::init::Init;
+use crate::tape::keep;
 
 /// What one sine layer is modulated by; absent parts leave the layer as it is. All are `[…, 1, width]`.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +85,7 @@ impl Siren {
         modulation: &Modulation<D>,
     ) -> Tensor<D> {
         // ω goes into the weights, and bias and phase into one sum: each saves a pass over all points.
+        keep(&h);
         let dtype = h.dtype();
         let weight = layer.weight.val().cast(dtype).mul_scalar(self.omega);
         let mut u = linear(h, weight, None);
@@ -106,7 +108,9 @@ impl Siren {
         if let Some(shift) = shift {
             u = u + shift;
         }
+        keep(&u);
         let mut h = u.sin();
+        keep(&h);
         if let Some(amplitude) = &modulation.amplitude {
             h = h * amplitude.clone();
         }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, pixel_grid};
 use crate::init::Init;
 use crate::methods::{Method, Precision};
+use crate::tape::kept;
 
 /// Sizes of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -113,23 +114,26 @@ impl Functa {
         let mut arguments = Vec::with_capacity(sines.len());
         let mut h = points.clone();
         for (layer, shift) in sines.iter().zip(self.shifts(latents)) {
-            let u = (layer.forward(h) + shift).mul_scalar(omega);
+            let u = kept((layer.forward(h) + shift).mul_scalar(omega));
             arguments.push(u.clone());
-            h = u.sin();
+            h = kept(u.sin());
         }
         let error = last.forward(h).add_scalar(0.5) - targets.clone();
 
         // Backwards from d(mean error²)/d(output) = 2·error/count.
-        let transposed = |layer: &Dense| layer.weight.val().transpose();
-        let mut gradient = linear(error.mul_scalar(2.0 / count as f64), transposed(last), None);
+        let transposed = |layer: &Dense| kept(layer.weight.val().transpose());
+        let error = kept(error.mul_scalar(2.0 / count as f64));
+        let mut gradient = kept(linear(error, transposed(last), None));
         let mut shifts = Vec::with_capacity(sines.len());
         for (index, u) in arguments.into_iter().enumerate().rev() {
-            let inner = (gradient * u.cos()).mul_scalar(omega);
+            let slope = kept(u.cos());
+            let inner = kept((gradient * slope).mul_scalar(omega));
             shifts.push(inner.clone().sum_dim(1));
-            gradient = if index > 0 { linear(inner, transposed(&sines[index]), None) } else { inner };
+            gradient =
+                if index > 0 { kept(linear(inner, transposed(&sines[index]), None)) } else { inner };
         }
         shifts.reverse();
-        linear(Tensor::cat(shifts, 2), transposed(&self.modulation), None)
+        linear(kept(Tensor::cat(shifts, 2)), transposed(&self.modulation), None)
     }
 }
 
@@ -138,13 +142,13 @@ impl Method for Functa {
         let [batch, height, width] = tiles.dims();
         let rates = self.inner_rates.val().cast(tiles.dtype()).clamp(0.0, 1.0);
         let [latent] = rates.dims();
-        let rates: Tensor<3> = rates.reshape([1, 1, latent]);
+        let rates: Tensor<3> = kept(rates.reshape([1, 1, latent]));
         let points = self.points(&tiles);
         let targets = tiles.reshape([batch, height * width, 1]);
         let mut latents = rates.zeros_like().expand([batch, 1, latent]);
         for _ in 0..self.inner_steps {
             let gradient = self.latent_gradient(latents.clone(), &points, &targets);
-            latents = latents - gradient * rates.clone();
+            latents = kept(latents - kept(gradient) * rates.clone());
         }
         latents
     }

@@ -14,6 +14,7 @@ use crate::blocks::{
 };
 use crate::init::Init;
 use crate::methods::{Method, Precision, States};
+use crate::tape::{keep, kept};
 
 /// Points of the ReLU network along the side of a patch.
 const QUERIES: usize = 4;
@@ -102,17 +103,21 @@ impl Huvr {
         let [first, second, third] = [0, 1, 2].map(|layer| &self.layers[layer]);
 
         let points = fourier_features(QUERIES, self.frequencies, &states.device()).cast(states.dtype());
-        let h = relu(points.matmul(normalise_columns(first.weight())) + first.bias());
+        let weight = kept(normalise_columns(first.weight()));
+        let h = kept(relu(points.matmul(weight) + first.bias()));
 
         // The second layer's weights are colnorm(W ⊙ rows·columnsᵀ). A column's factor leaves only its sign, so no
         // matrix per patch is needed: ((h ⊙ rows) W) ⊙ sign(columns) / ‖W ⊙ rows‖.
-        let weight = second.weight();
-        let length = rows.clone().square().matmul(weight.clone().square().unsqueeze()).sqrt().clamp_min(1e-12);
-        let factor = columns.sign() / length;
-        let h = h.unsqueeze::<4>() * rows.unsqueeze_dim::<4>(2);
-        let h = h.matmul(weight.unsqueeze()) * factor.unsqueeze_dim::<4>(2);
-        let h = relu(h + second.bias().unsqueeze());
-        relu(h.matmul(normalise_columns(third.weight()).unsqueeze()) + third.bias().unsqueeze())
+        keep(&rows);
+        let weight = kept(second.weight());
+        let squares = kept(rows.clone().square()).matmul(kept(weight.clone().square()).unsqueeze());
+        let length = kept(kept(kept(squares).sqrt()).clamp_min(1e-12));
+        let factor = kept(kept(columns.sign()) / length);
+        let h = kept(h.unsqueeze::<4>() * rows.unsqueeze_dim::<4>(2));
+        let h = kept(h.matmul(weight.unsqueeze())) * factor.unsqueeze_dim::<4>(2);
+        let h = kept(relu(h + second.bias().unsqueeze()));
+        let weight = kept(normalise_columns(third.weight()));
+        kept(relu(h.matmul(weight.unsqueeze()) + third.bias().unsqueeze()))
     }
 
     /// Features on one grid to pixels, by a convolution and a pixel shuffle.
@@ -120,11 +125,11 @@ impl Huvr {
         let [batch, patches, _, width] = features.dims();
         let across = patches.isqrt();
         let side = across * QUERIES;
-        let map = features
+        let map = kept(features
             .reshape([batch, across, across, QUERIES, QUERIES, width])
             .permute([0, 5, 1, 3, 2, 4])
-            .reshape([batch, width, side, side]);
-        let weight = normalise_columns(self.convolution.weight());
+            .reshape([batch, width, side, side]));
+        let weight = kept(normalise_columns(self.convolution.weight()));
         let [_, outputs] = weight.dims();
         let weight = weight.reshape([width, KERNEL, KERNEL, outputs]).permute([3, 0, 1, 2]);
         let bias = self.convolution.bias().reshape([outputs]);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::{Attention, Dense, Head, Norm, PackedWeights, fourier_features, normalise_columns};
 use crate::init::Init;
 use crate::methods::{Method, Precision};
+use crate::tape::{keep, kept};
 
 /// Side of a patch, and the rim of zeros around a tile; at 256 pixels the last five rows and columns are not seen.
 const PATCH: usize = 9;
@@ -140,7 +141,9 @@ impl Method for TransInr {
         for layer in &self.layers {
             let attended = layer.attention.forward(layer.attention_norm.forward(x.clone()).cast(trunk));
             x = x + attended.cast(stream);
-            let hidden = gelu(layer.inner.forward(layer.norm.forward(x.clone()).cast(trunk)));
+            let hidden = layer.inner.forward(layer.norm.forward(x.clone()).cast(trunk));
+            keep(&hidden);
+            let hidden = gelu(hidden);
             x = x + layer.outer.forward(hidden).cast(stream);
         }
         x.narrow(1, count, tokens)
@@ -159,9 +162,11 @@ impl Method for TransInr {
             let columns = head.forward(tokens.clone().narrow(1, first, groups)).swap_dims(1, 2);
             let columns = columns.repeat_dim(2, outputs / groups);
             first += groups;
-            h = h.matmul(normalise_columns(weight.unsqueeze::<3>() * columns)) + base.bias().unsqueeze();
+            let weight = kept(kept(weight).unsqueeze::<3>() * kept(columns));
+            let weight = kept(normalise_columns(weight));
+            h = kept(h).matmul(weight) + base.bias().unsqueeze();
             if index + 1 < self.base.len() {
-                h = relu(h);
+                h = kept(relu(h));
             }
         }
         h.reshape([batch, self.side, self.side]).add_scalar(0.5)
