@@ -355,6 +355,7 @@ mod tests {
         writer.finish().unwrap()
     }
 
+    #[expect(clippy::panic_in_result_fn, reason = "a power cut does not return")]
     fn run(
         config: &Config,
         dataset: &Dataset,

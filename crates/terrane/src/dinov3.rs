@@ -137,7 +137,9 @@ impl TeacherConfig {
         }
         Ok(Self {
             width,
-            depth: (0..).take_while(|&block| published.has(block)).count(),
+            depth: (0..weights.arrays.len())
+                .take_while(|&block| published.has(block))
+                .count(),
             heads: width / HEAD_WIDTH,
             hidden: inner.shape.first().copied().unwrap_or(0),
             patch: kernel.shape.last().copied().unwrap_or(0),

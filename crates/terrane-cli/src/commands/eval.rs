@@ -10,6 +10,7 @@ use terrane_lab::evaluate::{Evaluation, evaluate};
 use terrane_lab::measure::{SeamMeasures, Summary, mean_seams};
 
 use crate::Common;
+use crate::commands::DeviceArguments;
 use crate::output::{print, print_json, table};
 
 /// Measure trained models on a split of a dataset.
@@ -30,9 +31,8 @@ pub(crate) struct Arguments {
     /// Split to measure on.
     #[arg(long, default_value = "test")]
     split: String,
-    /// Where to compute: cpu, cuda[:N], rocm[:N], metal, vulkan, wgpu.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let device = terrane_lab::device::parse(&arguments.device)?;
+    let device = arguments.device.open()?;
     let dataset = Dataset::open(&arguments.data)?;
     let tiles = dataset.split(&arguments.split);
     ensure!(

@@ -9,6 +9,7 @@ use terrane_lab::dataset::Dataset;
 use terrane_lab::train::{Start, train};
 
 use crate::Common;
+use crate::commands::DeviceArguments;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
@@ -38,15 +39,14 @@ pub(crate) struct Arguments {
     /// Weights of a DINOv3 teacher (safetensors), for train.distil=true.
     #[arg(long, value_name = "FILE")]
     teacher: Option<PathBuf>,
-    /// Where to compute: cpu, cuda[:N], rocm[:N], metal, vulkan, wgpu.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let config = configuration(arguments)?;
-    let device = terrane_lab::device::parse(&arguments.device)?;
+    let device = arguments.device.open()?;
     let dataset = Dataset::open(&arguments.data)?;
     let start = if arguments.resume {
         Start::Resume

@@ -430,7 +430,7 @@ fn jets_are_the_derivatives_of_the_surface() {
     );
     for index in 0..value.len() {
         let check = |ours: f64, theirs: f64, size: f64| {
-            assert!((ours - theirs).abs() < 1e-5 * size, "{ours} {theirs}")
+            assert!((ours - theirs).abs() < 1e-5 * size, "{ours} {theirs}");
         };
         check(row[index], (down[index] - up[index]) / (2.0 * step), s1);
         check(
