@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{dataset, demo, eval, generate, train};
+use commands::{dataset, demo, eval, generate, import, train};
 use progress::ProgressMode;
 
 /// Neural terrain files: elevation rasters made small, with a guaranteed error.
@@ -45,6 +45,7 @@ enum Command {
     Dataset(dataset::Command),
     Train(train::Arguments),
     Eval(eval::Arguments),
+    Import(import::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Dataset(command) => dataset::run(&command, common),
         Command::Train(arguments) => train::run(&arguments, common),
         Command::Eval(arguments) => eval::run(&arguments, common),
+        Command::Import(arguments) => import::run(&arguments, common),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

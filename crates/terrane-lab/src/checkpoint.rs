@@ -6,11 +6,13 @@ use std::path::Path;
 use burn::tensor::{Device, Tensor, TensorData};
 use terrane::dinov3::{Teacher, TeacherConfig};
 use terrane::methods::Model;
+use terrane::released::load_released;
 use terrane::weights::{Array, Weights, WeightsError};
 use terrane_geo::{AtomicFile, Existing};
 
 use crate::config::Config;
 use crate::optimiser::State;
+use crate::pth;
 use crate::{Error, Result};
 
 /// Names of the files in a run's folder.
@@ -55,6 +57,14 @@ pub fn read_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
             source,
         })?;
     Ok((model, config))
+}
+
+/// Reads a checkpoint that the authors of HUVR or HUVR+SIREN released into the network of a configuration.
+pub fn import(path: &Path, config: &Config, device: &Device) -> Result<Model> {
+    load_released(&read(path)?, config.method.init(0, device)).map_err(|source| Error::Weights {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Reads a DINOv3 teacher; its size is told by its weights.
@@ -122,16 +132,21 @@ pub fn read_state(path: &Path, device: &Device) -> Result<State> {
     })
 }
 
-fn read(path: &Path) -> Result<Weights> {
+/// Reads named arrays from a safetensors file or a PyTorch checkpoint.
+pub fn read(path: &Path) -> Result<Weights> {
+    let damaged = |source| Error::Weights {
+        path: path.to_owned(),
+        source,
+    };
+    if pth::is_checkpoint(path) {
+        return pth::read(path).map_err(damaged);
+    }
     let bytes = std::fs::read(path).map_err(|source| Error::Io {
         path: path.to_owned(),
         action: "be read",
         source,
     })?;
-    Weights::from_bytes(&bytes).map_err(|source| Error::Weights {
-        path: path.to_owned(),
-        source,
-    })
+    Weights::from_bytes(&bytes).map_err(damaged)
 }
 
 fn write(path: &Path, weights: &Weights) -> Result<()> {

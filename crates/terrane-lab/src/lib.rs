@@ -30,6 +30,7 @@ pub mod measure;
 pub mod optimiser;
 pub mod page;
 pub mod picture;
+pub mod pth;
 pub mod schedule;
 pub mod swissalti3d;
 pub mod train;

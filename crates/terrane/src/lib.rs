@@ -13,6 +13,7 @@ mod error;
 pub mod init;
 pub mod methods;
 mod normalise;
+pub mod quantise;
 pub mod random;
 pub mod released;
 pub mod tape;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{FloatDType, Tensor, TensorData};
+use half::{bf16, f16};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 
@@ -175,18 +176,17 @@ fn floats(name: &str, view: &TensorView) -> Result<Vec<f32>, WeightsError> {
             .iter()
             .map(|&chunk| f64::from_le_bytes(chunk) as f32)
             .collect(),
-        // A brain float is the upper half of a float.
         Dtype::BF16 => bytes
-            .as_chunks::<2>()
+            .as_chunks()
             .0
             .iter()
-            .map(|&[low, high]| f32::from_le_bytes([0, 0, low, high]))
+            .map(|&chunk| bf16::from_le_bytes(chunk).to_f32())
             .collect(),
         Dtype::F16 => bytes
-            .as_chunks::<2>()
+            .as_chunks()
             .0
             .iter()
-            .map(|&chunk| half(u16::from_le_bytes(chunk)))
+            .map(|&chunk| f16::from_le_bytes(chunk).to_f32())
             .collect(),
         other => {
             return Err(WeightsError::NotFloat {
@@ -195,19 +195,6 @@ fn floats(name: &str, view: &TensorView) -> Result<Vec<f32>, WeightsError> {
             });
         }
     })
-}
-
-/// The value of a 16-bit float.
-fn half(bits: u16) -> f32 {
-    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let exponent = i32::from(bits >> 10 & 0x1f);
-    let fraction = f32::from(bits & 0x3ff);
-    sign * match exponent {
-        0 => fraction * 2_f32.powi(-24),
-        31 if fraction == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2_f32.powi(exponent - 15),
-    }
 }
 
 /// Fills a network from a source of arrays, which is asked for each parameter by its path and shape.
@@ -366,15 +353,19 @@ mod tests {
 
     #[test]
     fn half_floats_are_read() {
-        for (bits, value) in [
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x0001, 5.960_464_5e-8),
-            (0x7bff, 65504.0),
-            (0x3555, 0.333_251_95),
-        ] {
-            assert_eq!(half(bits), value);
-        }
-        assert!(half(0x7c01).is_nan());
+        let bytes: Vec<u8> = [f16::from_f32(-2.5), f16::from_f32(65504.0)]
+            .iter()
+            .flat_map(|half| half.to_le_bytes())
+            .collect();
+        let view = TensorView::new(Dtype::F16, vec![2], &bytes).unwrap();
+        assert_eq!(floats("a", &view).unwrap(), [-2.5, 65504.0]);
+        let bytes = bf16::from_f32(1.5).to_le_bytes();
+        let view = TensorView::new(Dtype::BF16, vec![1], &bytes).unwrap();
+        assert_eq!(floats("a", &view).unwrap(), [1.5]);
+        let view = TensorView::new(Dtype::I16, vec![1], &bytes).unwrap();
+        assert!(matches!(
+            floats("a", &view),
+            Err(WeightsError::NotFloat { .. })
+        ));
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod dataset;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod generate;
+pub(crate) mod import;
 pub(crate) mod train;
 
 /// Where a command computes.

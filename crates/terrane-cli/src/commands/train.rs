@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Go on from the run's last checkpoint.
     #[arg(long)]
     resume: bool,
-    /// Weights of a DINOv3 teacher (safetensors), for train.distil=true.
+    /// Weights of a DINOv3 teacher (.safetensors or .pth), for train.distil=true.
     #[arg(long, value_name = "FILE")]
     teacher: Option<PathBuf>,
     #[command(flatten)]

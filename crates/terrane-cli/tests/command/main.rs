@@ -230,6 +230,7 @@ fn help_has_examples() {
         vec!["dataset", "swissalti3d"],
         vec!["train"],
         vec!["eval"],
+        vec!["import"],
     ] {
         let mut arguments = command.clone();
         arguments.push("--help");

@@ -100,3 +100,44 @@ fn wrong_names_and_values_are_explained() {
     let missing = complaint(&terrane(folder.path(), &["eval", "run", "--data", "tiles"]));
     assert!(missing.contains("run: cannot be read"), "{missing}");
 }
+
+#[test]
+fn a_released_checkpoint_becomes_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let released = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../terrane/tests/parity/huvr_siren.safetensors");
+    let mut arguments = vec![
+        "import",
+        released.to_str().unwrap(),
+        "model.safetensors",
+        "--json",
+    ];
+    let sizes = [
+        "method.side=32",
+        "method.patch=8",
+        "method.bottleneck=6",
+        "method.siren_width=16",
+        "method.encoder.width=48",
+        "method.encoder.depth=2",
+        "method.encoder.heads=4",
+        "method.decoder.width=40",
+        "method.decoder.depth=2",
+        "method.decoder.hidden=64",
+    ];
+    for size in sizes {
+        arguments.extend(["--set", size]);
+    }
+    let imported = json(&terrane(folder.path(), &arguments));
+    assert!(
+        imported["parameters"].as_u64().unwrap() > 50_000,
+        "{imported}"
+    );
+    let text = complaint(&terrane(
+        folder.path(),
+        &["import", released.to_str().unwrap(), "other.safetensors"],
+    ));
+    assert!(
+        text.contains("huvr_siren.safetensors: \"transformer_encoder"),
+        "{text}"
+    );
+}

@@ -1,0 +1,60 @@
+//! `terrane import`: weights that the methods' authors released.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use burn::module::Module;
+use terrane_lab::checkpoint::{import, write_model};
+use terrane_lab::config::Config;
+
+use crate::Common;
+use crate::commands::DeviceArguments;
+use crate::output::{print, print_json};
+
+/// Turn a checkpoint that the authors of HUVR or HUVR+SIREN released into a model of ours.
+///
+/// The checkpoint is a .pth, .pt or .safetensors file with the authors' names; the preset says the sizes.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  terrane import huvr_siren.pth model.safetensors --preset huvr-siren"
+)]
+pub(crate) struct Arguments {
+    /// The authors' checkpoint.
+    checkpoint: PathBuf,
+    /// Model to write.
+    out: PathBuf,
+    /// Preset with the sizes of the network.
+    #[arg(long, default_value = "huvr-siren")]
+    preset: String,
+    /// Replace a value of the configuration, such as method.patch=8.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Replace an existing file.
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    device: DeviceArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    if arguments.out.exists() && !arguments.overwrite {
+        return Err(terrane_geo::Error::Exists {
+            path: arguments.out.clone(),
+        }
+        .into());
+    }
+    let config = Config::preset(&arguments.preset, &arguments.settings)?;
+    let model = import(&arguments.checkpoint, &config, &arguments.device.open()?)?;
+    write_model(&arguments.out, &model, &config)?;
+    let parameters = model.num_params();
+    if common.json {
+        return print_json(
+            &serde_json::json!({ "model": arguments.out, "parameters": parameters }),
+        );
+    }
+    print(&format!(
+        "{}: {parameters} parameters\n",
+        arguments.out.display()
+    ))
+}
