@@ -38,3 +38,11 @@ test-gdal:
 # A raster of 20000×20000 pixels in less than 300 MB of memory.
 test-large:
     cargo test --release -p terrane-geo --test rasters -- --ignored --nocapture a_raster_of_400_million_pixels
+
+# The time of one tile through the paper's network on this machine's CPU.
+speed:
+    cargo test --release --workspace --test methods -- --ignored --nocapture one_tile_through
+
+# Every small preset learns four tiles to less than 0.1 m within two minutes.
+test-learn:
+    cargo test --release --workspace --lib -- --ignored --nocapture learns_four_tiles

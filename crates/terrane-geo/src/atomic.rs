@@ -44,11 +44,7 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Starts a file; nothing is seen at `target` before it is committed.
     pub fn create(target: &Path, existing: Existing) -> Result<Self> {
-        if existing == Existing::Keep && target.exists() {
-            return Err(Error::Exists {
-                path: target.to_owned(),
-            });
-        }
+        refuse_existing(target, existing)?;
         let temporary = builder()
             .tempfile_in(folder(target))
             .map_err(|source| Error::Io {
@@ -109,11 +105,7 @@ pub struct AtomicFolder {
 impl AtomicFolder {
     /// Starts a folder; nothing is seen at `target` before it is committed.
     pub fn create(target: &Path, existing: Existing) -> Result<Self> {
-        if existing == Existing::Keep && target.exists() {
-            return Err(Error::Exists {
-                path: target.to_owned(),
-            });
-        }
+        refuse_existing(target, existing)?;
         let temporary = tempfile::Builder::new()
             .prefix(".terrane-")
             .suffix(".part")
@@ -162,6 +154,16 @@ impl AtomicFolder {
         forget(&temporary.keep());
         Ok(())
     }
+}
+
+/// Refuses a target that is there and is to be kept.
+pub fn refuse_existing(target: &Path, existing: Existing) -> Result<()> {
+    if existing == Existing::Keep && target.exists() {
+        return Err(Error::Exists {
+            path: target.to_owned(),
+        });
+    }
+    Ok(())
 }
 
 fn remember(path: &Path) {

@@ -40,7 +40,7 @@ pub mod synthetic;
 mod tag;
 mod unit;
 
-pub use atomic::{AtomicFile, AtomicFolder, Existing, remove_unfinished};
+pub use atomic::{AtomicFile, AtomicFolder, Existing, refuse_existing, remove_unfinished};
 pub use cog::CogWriter;
 pub use crs::{Crs, CrsKind};
 pub use error::{Error, Result};

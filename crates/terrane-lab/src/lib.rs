@@ -25,6 +25,7 @@ pub mod differentiation;
 pub mod download;
 mod error;
 pub mod evaluate;
+mod learner;
 pub mod links;
 pub mod measure;
 pub mod optimiser;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use terrane_geo::{Existing, GeoTiff, RasterSource, Window};
+use terrane_geo::{Existing, GeoTiff, RasterSource, Window, refuse_existing};
 
 use crate::dataset::{Dataset, DatasetWriter, Source};
 use crate::download::{self, Options, Progress};
@@ -42,12 +42,7 @@ pub fn build(
     options: &Options,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Dataset> {
-    if existing == Existing::Keep && target.exists() {
-        return Err(terrane_geo::Error::Exists {
-            path: target.to_owned(),
-        }
-        .into());
-    }
+    refuse_existing(target, existing)?;
     let text = std::fs::read_to_string(list).map_err(|source| Error::Io {
         path: list.to_owned(),
         action: "be read",

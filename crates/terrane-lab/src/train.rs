@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use serde_json::json;
-use terrane::dinov3::{Teacher, prepare};
-use terrane::distillation::{Distillation, DistillationConfig, DistillationWidths};
-use terrane::init::Init;
-use terrane::methods::{Method, MethodConfig, Model, Precision};
+use terrane::dinov3::Teacher;
+use terrane::methods::Model;
 
 use crate::batches::{Batches, Tiles};
 use crate::checkpoint::{self, CHECKPOINT, CONFIG, METRICS, MODEL};
@@ -20,6 +17,7 @@ use crate::config::Config;
 use crate::dataset::Dataset;
 use crate::differentiation::{self, Differentiation, scatter_fixed};
 use crate::evaluate::evaluate;
+use crate::learner::Learner;
 use crate::optimiser::Optimiser;
 use crate::{Error, Result};
 
@@ -146,58 +144,6 @@ pub fn train(
     Ok(model)
 }
 
-/// Everything that learns: the network, and the heads that compare it with a teacher.
-#[derive(Module, Debug)]
-struct Learner {
-    model: Model,
-    distillation: Option<Distillation>,
-}
-
-impl Learner {
-    fn new(config: &Config, teacher: Option<&Teacher>, device: &Device) -> Result<Self> {
-        let model = config.method.init(config.seed, device);
-        if !config.train.distil {
-            return Ok(Self {
-                model,
-                distillation: None,
-            });
-        }
-        let teacher = teacher.ok_or(Error::NoTeacher)?;
-        let (encoder, decoder) = match &config.method {
-            MethodConfig::Huvr(method) => (method.encoder.width, method.decoder.width),
-            MethodConfig::HuvrSiren(method) => (method.encoder.width, method.decoder.width),
-            _ => return Err(Error::NotDistillable),
-        };
-        let widths = DistillationWidths {
-            encoder,
-            decoder,
-            teacher: teacher.width(),
-        };
-        let mut init = Init::new(config.seed.wrapping_add(1), device);
-        let heads = DistillationConfig::default().init(&widths, &mut init);
-        Ok(Self {
-            model,
-            distillation: Some(heads),
-        })
-    }
-
-    /// The mean square error of a batch in normalised heights; with a teacher as HUVR's authors have it, in units of
-    /// [−1, 1] and with the differences from the teacher.
-    fn loss(&self, batch: Tensor<3>, precision: Precision, teacher: Option<&Teacher>) -> Tensor<1> {
-        if let (Some(heads), Some(teacher)) = (&self.distillation, teacher)
-            && let Some(states) = self.model.forward_states(batch.clone(), precision)
-        {
-            let features = teacher.forward(prepare(batch.clone()), precision);
-            let error = (states.output - batch).mul_scalar(2.0).square().mean();
-            return error + heads.loss(states.encoder, states.decoder, &features);
-        }
-        let tokens = self.model.encode(batch.clone(), precision);
-        (self.model.decode(tokens, precision) - batch)
-            .square()
-            .mean()
-    }
-}
-
 /// The lines of `metrics.jsonl`.
 struct Log {
     file: File,
@@ -262,7 +208,9 @@ impl Log {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use burn::module::Module;
     use terrane::dinov3::TeacherConfig;
+    use terrane::init::Init;
     use terrane::weights::Weights;
     use terrane_geo::Existing;
     use terrane_geo::synthetic::{Recipe, generate};
@@ -326,6 +274,18 @@ mod tests {
         .unwrap()
     }
 
+    fn source(split: &str) -> Source {
+        Source {
+            file: format!("{split}.tif"),
+            region: split.into(),
+            split: split.into(),
+            resolution_m: 1.0,
+            affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
+            placed: true,
+            geo_keys: (vec![], vec![], String::new()),
+        }
+    }
+
     fn dataset(folder: &Path) -> Dataset {
         let mut writer = DatasetWriter::create(&folder.join("set"), 32, Existing::Replace).unwrap();
         for (split, seed) in [("train", 1), ("val", 2)] {
@@ -336,15 +296,7 @@ mod tests {
                 nodata_corner: false,
                 ..Recipe::default()
             });
-            writer.add_source(Source {
-                file: format!("{split}.tif"),
-                region: split.into(),
-                split: split.into(),
-                resolution_m: 1.0,
-                affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
-                placed: true,
-                geo_keys: (vec![], vec![], String::new()),
-            });
+            writer.add_source(source(split));
             for (row, column) in [(0, 0), (32, 32), (64, 0), (0, 64)] {
                 let tile: Vec<f32> = (row..row + 32)
                     .flat_map(|row| terrain.heights[row * 96 + column..][..32].to_vec())
@@ -512,6 +464,76 @@ mod tests {
             followed.method.init(0, &device).num_params()
         );
         assert!(losses[5] < losses[0] && losses[0] > 0.5, "{losses:?}");
+    }
+
+    /// Four tiles of gentle farmland, 256 pixels across.
+    fn farmland(folder: &Path) -> Dataset {
+        let recipe = Recipe {
+            width: 512,
+            height: 512,
+            seed: 5,
+            relief_m: 12.0,
+            nodata_corner: false,
+            ..Recipe::default()
+        };
+        let terrain = generate(&recipe);
+        let mut writer =
+            DatasetWriter::create(&folder.join("farmland"), 256, Existing::Replace).unwrap();
+        writer.add_source(source("train"));
+        for (row, column) in [(0, 0), (0, 256), (256, 0), (256, 256)] {
+            let tile: Vec<f32> = (row..row + 256)
+                .flat_map(|row| terrain.heights[row * 512 + column..][..256].to_vec())
+                .collect();
+            writer.add_tile(column, row, &tile).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    #[ignore = "takes minutes; run by `just test-learn`"]
+    fn every_small_preset_learns_four_tiles() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = farmland(folder.path());
+        let device = Device::flex();
+        for preset in [
+            "huvr-siren-small",
+            "huvr-small",
+            "transinr-small",
+            "functa-small",
+        ] {
+            let settings = [
+                "data.augment=false",
+                "train.validate_every=0",
+                "train.checkpoint_every=0",
+            ];
+            let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+            let config = Config::preset(preset, &settings).unwrap();
+            let clock = Instant::now();
+            let run = folder.path().join(preset);
+            let model = train(
+                &config,
+                &dataset,
+                &run,
+                Start::New,
+                &device,
+                None,
+                &mut |_| {},
+            )
+            .unwrap();
+            let seconds = clock.elapsed().as_secs_f64();
+            let summary =
+                evaluate(&model, &config, &dataset, &dataset.split("train"), &device).unwrap();
+            let summary = summary.summary().unwrap().mean;
+            eprintln!(
+                "{preset}: {} steps in {seconds:.0} s, RMSE {:.4} m of a range of {:.1} m",
+                config.train.steps, summary.rmse_m, summary.range_m
+            );
+            assert!(
+                summary.rmse_m < 0.1 && seconds < 120.0,
+                "{preset}: {} m in {seconds} s",
+                summary.rmse_m
+            );
+        }
     }
 
     #[test]

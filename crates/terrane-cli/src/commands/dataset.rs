@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
-use terrane_geo::Existing;
 use terrane_lab::cutting::{self, Cut};
 use terrane_lab::dataset::{Dataset, SplitStatistics};
 use terrane_lab::download::{self, Options};
 use terrane_lab::swissalti3d::{self, Step};
 
 use crate::Common;
+use crate::commands::existing;
 use crate::output::{print, print_json, table};
 use crate::progress::Progress;
 
@@ -70,13 +70,6 @@ pub(crate) enum Command {
 
 /// Runs the command.
 pub(crate) fn run(command: &Command, common: &Common) -> Result<()> {
-    let existing = |overwrite: bool| {
-        if overwrite {
-            Existing::Replace
-        } else {
-            Existing::Keep
-        }
-    };
     match command {
         Command::Build {
             folder,

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use terrane_geo::synthetic::{Recipe, Terrain, generate};
-use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage};
+use terrane_geo::{
+    Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage, refuse_existing,
+};
 
 use crate::Common;
+use crate::commands::existing;
 use crate::output::{print, print_json};
 
 /// Make a terrain and write it as a COG: eroded hills, a river, a lake, a road cut, a corner without data.
@@ -116,17 +119,8 @@ pub(crate) fn write(
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let existing = if arguments.overwrite {
-        Existing::Replace
-    } else {
-        Existing::Keep
-    };
-    if existing == Existing::Keep && arguments.out.exists() {
-        return Err(terrane_geo::Error::Exists {
-            path: arguments.out.clone(),
-        }
-        .into());
-    }
+    let existing = existing(arguments.overwrite);
+    refuse_existing(&arguments.out, existing)?;
     let terrain = arguments.terrain.generate()?;
     let bytes = write(
         &arguments.out,

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use burn::module::Module;
+use terrane_geo::refuse_existing;
 use terrane_lab::checkpoint::{import, write_model};
 use terrane_lab::config::Config;
 
 use crate::Common;
-use crate::commands::DeviceArguments;
+use crate::commands::{DeviceArguments, existing};
 use crate::output::{print, print_json};
 
 /// Turn a checkpoint that the authors of HUVR or HUVR+SIREN released into a model of ours.
@@ -38,12 +39,8 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    if arguments.out.exists() && !arguments.overwrite {
-        return Err(terrane_geo::Error::Exists {
-            path: arguments.out.clone(),
-        }
-        .into());
-    }
+    let existing = existing(arguments.overwrite);
+    refuse_existing(&arguments.out, existing)?;
     let config = Config::preset(&arguments.preset, &arguments.settings)?;
     let model = import(&arguments.checkpoint, &config, &arguments.device.open()?)?;
     write_model(&arguments.out, &model, &config)?;

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use burn::tensor::Device;
+use terrane_geo::Existing;
 
 pub(crate) mod dataset;
 pub(crate) mod demo;
@@ -22,5 +23,14 @@ impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
         Ok(terrane_lab::device::parse(&self.device)?)
+    }
+}
+
+/// What `--overwrite` says about an existing output.
+pub(crate) fn existing(overwrite: bool) -> Existing {
+    if overwrite {
+        Existing::Replace
+    } else {
+        Existing::Keep
     }
 }

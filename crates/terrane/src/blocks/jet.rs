@@ -48,6 +48,20 @@ impl<const D: usize> Jet<D> {
         }
     }
 
+    /// The same surface with derivatives per pixel, where a pixel is so much of the coordinates' unit.
+    #[must_use]
+    pub fn per_pixel(self, pixel: f64) -> Self {
+        let square = pixel * pixel;
+        Self {
+            value: self.value,
+            row: self.row.mul_scalar(pixel),
+            column: self.column.mul_scalar(pixel),
+            row_row: self.row_row.mul_scalar(square),
+            row_column: self.row_column.mul_scalar(square),
+            column_column: self.column_column.mul_scalar(square),
+        }
+    }
+
     /// The sine, by the chain rule.
     #[must_use]
     pub fn sin(self) -> Self {

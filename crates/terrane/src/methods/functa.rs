@@ -165,15 +165,8 @@ impl Method for Functa {
         let [_, count, _] = points.dims();
         let points = points.expand([batch, count, 2]);
         let jet = self.siren.jet(points, &self.modulations(tokens));
-        let jet = jet.map(|part| part.reshape([batch, self.side, self.side]));
-        let pixel = if self.is_unit { 1.0 } else { 2.0 } / self.side as f64;
-        Some(Jet {
-            value: jet.value.add_scalar(0.5),
-            row: jet.row.mul_scalar(pixel),
-            column: jet.column.mul_scalar(pixel),
-            row_row: jet.row_row.mul_scalar(pixel * pixel),
-            row_column: jet.row_column.mul_scalar(pixel * pixel),
-            column_column: jet.column_column.mul_scalar(pixel * pixel),
-        })
+        let mut jet = jet.map(|part| part.reshape([batch, self.side, self.side]));
+        jet.value = jet.value.add_scalar(0.5);
+        Some(jet.per_pixel(if self.is_unit { 1.0 } else { 2.0 } / self.side as f64))
     }
 }

@@ -225,16 +225,9 @@ impl Method for HuvrSiren {
 
     fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
         let points = pixel_grid(self.patch, &tokens.device()).cast(tokens.dtype());
-        let jet = self.jet_at(tokens, points).map(|part| join_patches(part, self.patch).mul_scalar(0.5));
+        let mut jet = self.jet_at(tokens, points).map(|part| join_patches(part, self.patch).mul_scalar(0.5));
+        jet.value = jet.value.add_scalar(0.5);
         // A patch spans 2 of its own units, so a pixel is 2/patch of one.
-        let pixel = 2.0 / self.patch as f64;
-        Some(Jet {
-            value: jet.value.add_scalar(0.5),
-            row: jet.row.mul_scalar(pixel),
-            column: jet.column.mul_scalar(pixel),
-            row_row: jet.row_row.mul_scalar(pixel * pixel),
-            row_column: jet.row_column.mul_scalar(pixel * pixel),
-            column_column: jet.column_column.mul_scalar(pixel * pixel),
-        })
+        Some(jet.per_pixel(2.0 / self.patch as f64))
     }
 }

@@ -20,7 +20,7 @@ const DECODER: DecoderConfig = DecoderConfig {
     attention_heads: 0,
 };
 
-fn paper(modulation: ModulationKind) -> huvr_siren::Config {
+pub(crate) fn paper(modulation: ModulationKind) -> huvr_siren::Config {
     huvr_siren::Config {
         side: 256,
         patch: 16,
@@ -55,7 +55,7 @@ fn small() -> huvr_siren::Config {
     }
 }
 
-fn tiles(count: usize, side: usize, seed: u64) -> Tensor<3> {
+pub(crate) fn tiles(count: usize, side: usize, seed: u64) -> Tensor<3> {
     let mut random = terrane::random::Random::new(seed, 0);
     let values: Vec<f32> = (0..count * side * side)
         .map(|_| random.unit() as f32)

@@ -9,3 +9,4 @@
 mod acceptance;
 mod dinov3;
 mod parity;
+mod speed;

@@ -1,0 +1,32 @@
+//! How long the paper's network takes on this machine; run by `just speed`.
+
+use std::time::Instant;
+
+use burn::tensor::Device;
+use terrane::init::Init;
+use terrane::methods::huvr_siren::ModulationKind;
+use terrane::methods::{Method, Precision};
+
+use crate::acceptance::{paper, tiles};
+
+#[test]
+#[ignore = "takes a minute and measures time; run by `just speed`"]
+fn one_tile_through_the_paper_network() {
+    let network = paper(ModulationKind::AmplitudeShift).init(&mut Init::new(1, &Device::flex()));
+    let tile = tiles(1, 256, 1);
+    let mut times: Vec<f64> = (0..8)
+        .map(|_| {
+            let start = Instant::now();
+            let tokens = network.encode(tile.clone(), Precision::Full);
+            let _ = network.decode(tokens, Precision::Full).into_data();
+            start.elapsed().as_secs_f64()
+        })
+        .skip(2)
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "one tile forward: median {:.3} s, best {:.3} s",
+        times[times.len() / 2],
+        times[0]
+    );
+}
