@@ -495,18 +495,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dataset = farmland(folder.path());
         let device = Device::flex();
-        for preset in [
-            "huvr-siren-small",
-            "huvr-small",
-            "transinr-small",
-            "functa-small",
+        // As many steps as two minutes allow on two cores.
+        for (preset, steps, batch) in [
+            ("huvr-siren-small", 130, 4),
+            ("huvr-small", 420, 4),
+            ("functa-small", 180, 1),
+            ("transinr-small", 170, 2),
         ] {
             let settings = [
-                "data.augment=false",
-                "train.validate_every=0",
-                "train.checkpoint_every=0",
+                "data.augment=false".to_owned(),
+                "train.validate_every=0".to_owned(),
+                "train.checkpoint_every=0".to_owned(),
+                "train.schedule.peak=3e-3".to_owned(),
+                "train.schedule.warmup_steps=10".to_owned(),
+                format!("train.steps={steps}"),
+                format!("train.batch={batch}"),
             ];
-            let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
             let config = Config::preset(preset, &settings).unwrap();
             let clock = Instant::now();
             let run = folder.path().join(preset);
