@@ -495,21 +495,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dataset = farmland(folder.path());
         let device = Device::flex();
-        // As many steps as two minutes allow on two cores.
-        for (preset, steps, batch) in [
-            ("huvr-siren-small", 130, 4),
-            ("huvr-small", 420, 4),
-            ("functa-small", 180, 1),
-            ("transinr-small", 170, 2),
+        let mut failed = Vec::new();
+        // As many steps of one tile as two minutes allow on two cores: more steps teach more than larger ones.
+        for (preset, steps) in [
+            ("huvr-siren-small", 620),
+            ("huvr-small", 1500),
+            ("functa-small", 190),
+            ("transinr-small", 330),
         ] {
             let settings = [
                 "data.augment=false".to_owned(),
                 "train.validate_every=0".to_owned(),
                 "train.checkpoint_every=0".to_owned(),
                 "train.schedule.peak=3e-3".to_owned(),
-                "train.schedule.warmup_steps=10".to_owned(),
+                "train.schedule.warmup_steps=20".to_owned(),
                 format!("train.steps={steps}"),
-                format!("train.batch={batch}"),
+                "train.batch=1".to_owned(),
             ];
             let config = Config::preset(preset, &settings).unwrap();
             let clock = Instant::now();
@@ -532,12 +533,14 @@ mod tests {
                 "{preset}: {} steps in {seconds:.0} s, RMSE {:.4} m of a range of {:.1} m",
                 config.train.steps, summary.rmse_m, summary.range_m
             );
-            assert!(
-                summary.rmse_m < 0.1 && seconds < 120.0,
-                "{preset}: {} m in {seconds} s",
-                summary.rmse_m
-            );
+            if summary.rmse_m >= 0.1 || seconds >= 120.0 {
+                failed.push(preset);
+            }
         }
+        assert!(
+            failed.is_empty(),
+            "not below 0.1 m within two minutes: {failed:?}"
+        );
     }
 
     #[test]
