@@ -100,26 +100,18 @@ impl Optimiser {
         } = &mut self.state;
         *steps += 1;
         let time = *steps as i32;
-        take(mean, |mean| {
-            mean.mul_scalar(beta1) + gradient.clone().mul_scalar(1.0 - beta1)
-        });
-        take(square, |square| {
-            square.mul_scalar(beta2) + gradient.square().mul_scalar(1.0 - beta2)
-        });
+        *mean = mean.clone().mul_scalar(beta1) + gradient.clone().mul_scalar(1.0 - beta1);
+        *square = square.clone().mul_scalar(beta2) + gradient.square().mul_scalar(1.0 - beta2);
         let root = square
             .clone()
             .sqrt()
             .mul_scalar(1.0 / (1.0 - beta2.powi(time)).sqrt())
             .add_scalar(epsilon);
         let change = (mean.clone() / root).mul_scalar(rate / (1.0 - beta1.powi(time)));
-        take(weights, |weights| {
-            weights.mul_scalar(1.0 - rate * weight_decay) - change
-        });
+        *weights = weights.clone().mul_scalar(1.0 - rate * weight_decay) - change;
         if let Some(average) = average {
             let share = self.ema;
-            take(average, |average| {
-                average.mul_scalar(share) + weights.clone().mul_scalar(1.0 - share)
-            });
+            *average = average.clone().mul_scalar(share) + weights.clone().mul_scalar(1.0 - share);
         }
         self.state.weights.clone()
     }
@@ -131,12 +123,6 @@ impl Optimiser {
             .clone()
             .unwrap_or_else(|| self.state.weights.clone())
     }
-}
-
-/// Replaces a tensor by a function of itself, so that it may be changed in place.
-fn take(tensor: &mut Tensor<1>, change: impl FnOnce(Tensor<1>) -> Tensor<1>) {
-    let placeholder = tensor.clone().narrow(0, 0, 1);
-    *tensor = change(std::mem::replace(tensor, placeholder));
 }
 
 #[cfg(test)]

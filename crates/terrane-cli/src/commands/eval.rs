@@ -1,6 +1,6 @@
 //! `terrane eval`: the benchmark's measures of trained models.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         } else {
             path.clone()
         };
-        let (model, config) = read_model(Path::new(&path), &device)?;
+        let (model, config) = read_model(&path, &device)?;
         let evaluation = evaluate(&model, &config, &dataset, &tiles, &device)?;
         let seams = if evaluation.seams.is_empty() {
             None
