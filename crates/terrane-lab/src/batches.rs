@@ -101,43 +101,37 @@ pub fn normalisation(heights_m: &[f32], kind: Normalise) -> Normalisation {
 /// The batches of a training, prepared by a thread of their own.
 #[derive(Debug)]
 pub struct Batches {
-    receiver: Receiver<Vec<f32>>,
-    size: usize,
-    side: usize,
+    receiver: Receiver<Tensor<3>>,
 }
 
 impl Batches {
-    /// Starts preparing the batches of the given steps.
+    /// Starts preparing the batches of the given steps on the device; there too, so that no step waits for a copy.
     pub fn start(
         tiles: Arc<Tiles>,
         steps: std::ops::Range<usize>,
         size: usize,
         config: DataConfig,
         seed: u64,
+        device: &Device,
     ) -> Self {
-        let side = tiles.side;
+        let shape = [size, tiles.side, tiles.side];
+        let device = device.clone();
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::spawn(move || {
             for step in steps {
-                if sender.send(tiles.batch(step, size, &config, seed)).is_err() {
+                let values = tiles.batch(step, size, &config, seed);
+                let batch = Tensor::from_data(TensorData::new(values, shape), &device);
+                if sender.send(batch).is_err() {
                     return;
                 }
             }
         });
-        Self {
-            receiver,
-            size,
-            side,
-        }
+        Self { receiver }
     }
 
     /// The next batch as a tensor `[batch, side, side]`; `None` after the last.
-    pub fn next(&mut self, device: &Device) -> Option<Tensor<3>> {
-        let values = self.receiver.recv().ok()?;
-        Some(Tensor::from_data(
-            TensorData::new(values, [self.size, self.side, self.side]),
-            device,
-        ))
+    pub fn next(&mut self) -> Option<Tensor<3>> {
+        self.receiver.recv().ok()
     }
 }
 
@@ -184,17 +178,17 @@ mod tests {
     fn a_step_has_the_same_batch_however_it_is_reached() {
         let shared = Arc::new(tiles(5));
         let device = Device::flex();
-        let mut whole = Batches::start(Arc::clone(&shared), 0..6, 4, CONFIG, 1);
-        let mut late = Batches::start(shared, 3..6, 4, CONFIG, 1);
+        let mut whole = Batches::start(Arc::clone(&shared), 0..6, 4, CONFIG, 1, &device);
+        let mut late = Batches::start(shared, 3..6, 4, CONFIG, 1, &device);
         for _ in 0..3 {
-            whole.next(&device).unwrap();
+            whole.next().unwrap();
         }
         for _ in 0..3 {
             assert_eq!(
-                whole.next(&device).unwrap().into_data(),
-                late.next(&device).unwrap().into_data()
+                whole.next().unwrap().into_data(),
+                late.next().unwrap().into_data()
             );
         }
-        assert!(whole.next(&device).is_none());
+        assert!(whole.next().is_none());
     }
 }

@@ -7,6 +7,9 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use terrane::tape::Recording;
 
+#[cfg(feature = "libtorch")]
+use crate::libtorch;
+
 /// Who differentiates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Differentiation {
@@ -148,51 +151,5 @@ impl ModuleMapper for Scatterer {
                 None => part,
             }
         })
-    }
-}
-
-#[cfg(feature = "libtorch")]
-#[expect(
-    deprecated,
-    reason = "the fastest backend for NVIDIA cards that builds today"
-)]
-mod libtorch {
-    //! What Burn does not pass on: the flags and gradients of the tensors behind it.
-
-    use burn::backend::LibTorch;
-    use burn::tensor::{Device, Tensor};
-
-    const INVARIANT: &str = "the tensor is on a LibTorch device";
-
-    pub(super) fn is_on(device: &Device) -> bool {
-        Tensor::<1>::zeros([1], device)
-            .try_into_primitive::<LibTorch>()
-            .is_ok()
-    }
-
-    /// The same numbers as the start of a graph.
-    pub(super) fn leaf<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
-        let mut primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
-        primitive.tensor = primitive.tensor.detach().set_requires_grad(true);
-        Tensor::from_primitive::<LibTorch>(primitive)
-    }
-
-    pub(super) fn backward(loss: Tensor<1>) {
-        loss.try_into_primitive::<LibTorch>()
-            .expect(INVARIANT)
-            .tensor
-            .backward();
-    }
-
-    /// The gradient of a leaf, or 0 where the loss did not depend on it.
-    pub(super) fn gradient<const D: usize>(leaf: Tensor<D>) -> Tensor<D> {
-        let mut primitive = leaf.try_into_primitive::<LibTorch>().expect(INVARIANT);
-        let gradient = primitive.tensor.grad();
-        primitive.tensor = if gradient.defined() {
-            gradient
-        } else {
-            primitive.tensor.detach().zeros_like()
-        };
-        Tensor::from_primitive::<LibTorch>(primitive)
     }
 }

@@ -26,6 +26,8 @@ pub mod download;
 mod error;
 pub mod evaluate;
 mod learner;
+#[cfg(feature = "libtorch")]
+mod libtorch;
 pub mod links;
 pub mod measure;
 pub mod optimiser;

@@ -44,14 +44,13 @@ pub struct State {
 impl Optimiser {
     /// An optimiser at its first step from the given weights; `clip_norm` and `ema` of 0 switch them off.
     pub fn new(config: OptimiserConfig, clip_norm: f64, ema: f64, weights: Tensor<1>) -> Self {
-        let nought = weights.zeros_like();
-        let average = (ema > 0.0).then(|| weights.clone());
+        // None shares its memory with another: they are written over.
         let state = State {
             steps: 0,
+            mean: weights.zeros_like(),
+            square: weights.zeros_like(),
+            average: (ema > 0.0).then(|| weights.clone().mul_scalar(1.0)),
             weights,
-            mean: nought.clone(),
-            square: nought,
-            average,
         };
         Self {
             config,
@@ -100,15 +99,15 @@ impl Optimiser {
         } = &mut self.state;
         *steps += 1;
         let time = *steps as i32;
-        *mean = mean.clone().mul_scalar(beta1) + gradient.clone().mul_scalar(1.0 - beta1);
-        *square = square.clone().mul_scalar(beta2) + gradient.square().mul_scalar(1.0 - beta2);
-        let root = square
-            .clone()
-            .sqrt()
-            .mul_scalar(1.0 / (1.0 - beta2.powi(time)).sqrt())
-            .add_scalar(epsilon);
-        let change = (mean.clone() / root).mul_scalar(rate / (1.0 - beta1.powi(time)));
-        *weights = weights.clone().mul_scalar(1.0 - rate * weight_decay) - change;
+        let update = Update {
+            beta1,
+            beta2,
+            epsilon,
+            root_factor: 1.0 / (1.0 - beta2.powi(time)).sqrt(),
+            rate: rate / (1.0 - beta1.powi(time)),
+            keep: 1.0 - rate * weight_decay,
+        };
+        update.apply(weights, mean, square, gradient);
         if let Some(average) = average {
             let share = self.ema;
             *average = average.clone().mul_scalar(share) + weights.clone().mul_scalar(1.0 - share);
@@ -122,6 +121,46 @@ impl Optimiser {
             .average
             .clone()
             .unwrap_or_else(|| self.state.weights.clone())
+    }
+}
+
+/// The numbers of one step.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) beta1: f64,
+    pub(crate) beta2: f64,
+    pub(crate) epsilon: f64,
+    /// What the root of the mean square is multiplied with, since it starts at 0.
+    pub(crate) root_factor: f64,
+    /// The learning rate over what the mean lacks since it starts at 0.
+    pub(crate) rate: f64,
+    /// The part of a weight that its decay leaves.
+    pub(crate) keep: f64,
+}
+
+impl Update {
+    fn apply(
+        &self,
+        weights: &mut Tensor<1>,
+        mean: &mut Tensor<1>,
+        square: &mut Tensor<1>,
+        gradient: Tensor<1>,
+    ) {
+        #[cfg(feature = "libtorch")]
+        if self.rate != 0.0 && crate::libtorch::is_on(&weights.device()) {
+            crate::libtorch::apply(self, weights, mean, square, gradient);
+            return;
+        }
+        *mean = mean.clone().mul_scalar(self.beta1) + gradient.clone().mul_scalar(1.0 - self.beta1);
+        *square =
+            square.clone().mul_scalar(self.beta2) + gradient.square().mul_scalar(1.0 - self.beta2);
+        let root = square
+            .clone()
+            .sqrt()
+            .mul_scalar(self.root_factor)
+            .add_scalar(self.epsilon);
+        let change = (mean.clone() / root).mul_scalar(self.rate);
+        *weights = weights.clone().mul_scalar(self.keep) - change;
     }
 }
 

@@ -87,10 +87,11 @@ pub fn train(
         settings.batch,
         config.data,
         config.seed,
+        device,
     );
     let clock = Instant::now();
     for step in first..settings.steps {
-        let Some(batch) = batches.next(device) else {
+        let Some(batch) = batches.next() else {
             break;
         };
         let recording = differentiation.record();

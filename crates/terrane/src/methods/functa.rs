@@ -53,6 +53,8 @@ pub struct Functa {
     pub modulation: Dense,
     /// Step sizes of the inner loop, one per number of the latent.
     pub inner_rates: Param<Tensor<1>>,
+    /// Where the pixels lie.
+    points: Tensor<2>,
     side: usize,
     inner_steps: usize,
     is_unit: bool,
@@ -61,6 +63,8 @@ pub struct Functa {
 impl Config {
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> Functa {
+        let is_unit = self.coordinates == Coordinates::Unit;
+        let points = pixel_grid(self.side, init.device());
         Functa {
             siren: Siren::new(self.width, self.sines, self.omega, SirenBias::Zero, init),
             modulation: Dense {
@@ -68,18 +72,17 @@ impl Config {
                 bias: Some(init.constant([self.sines * self.width], 0.0)),
             },
             inner_rates: init.between([self.latent], 0.005, 0.1),
+            points: if is_unit { points.mul_scalar(0.5).add_scalar(0.5) } else { points },
             side: self.side,
             inner_steps: self.inner_steps,
-            is_unit: self.coordinates == Coordinates::Unit,
+            is_unit,
         }
     }
 }
 
 impl Functa {
     fn points(&self, like: &Tensor<3>) -> Tensor<3> {
-        let points = pixel_grid(self.side, &like.device()).cast(like.dtype());
-        let points = if self.is_unit { points.mul_scalar(0.5).add_scalar(0.5) } else { points };
-        points.unsqueeze()
+        self.points.clone().cast(like.dtype()).unsqueeze()
     }
 
     /// Shifts `[batch, 1, width]` of every sine layer.

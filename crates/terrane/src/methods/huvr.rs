@@ -63,7 +63,8 @@ pub struct Huvr {
     /// The last convolution, `[256·3·3 + 1, 3·(patch/4)²]`.
     pub convolution: PackedWeights,
     patch: usize,
-    frequencies: usize,
+    /// Fourier features of the queries.
+    points: Tensor<2>,
 }
 
 impl Config {
@@ -90,7 +91,7 @@ impl Config {
             let weight = packed.narrow(0, 0, inputs);
             Tensor::cat(vec![weight, bias], 0)
         });
-        Huvr { encoder: encoder_network, down, up, decoder: decoder_network, patch_head, global_head, layers, convolution, patch, frequencies }
+        Huvr { encoder: encoder_network, down, up, decoder: decoder_network, patch_head, global_head, layers, convolution, points: fourier_features(QUERIES, frequencies, init.device()), patch }
     }
 }
 
@@ -102,7 +103,7 @@ impl Huvr {
         let columns = self.global_head.forward(states.clone().narrow(1, 0, 1));
         let [first, second, third] = [0, 1, 2].map(|layer| &self.layers[layer]);
 
-        let points = fourier_features(QUERIES, self.frequencies, &states.device()).cast(states.dtype());
+        let points = self.points.clone().cast(states.dtype());
         let weight = kept(normalise_columns(first.weight()));
         let h = kept(relu(points.matmul(weight) + first.bias()));
 

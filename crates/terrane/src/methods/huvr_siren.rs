@@ -79,6 +79,8 @@ pub struct HuvrSiren {
     pub incode: Vec<Head>,
     /// The network of sines, shared by all patches.
     pub siren: Siren,
+    /// Pixel centres of a patch.
+    points: Tensor<2>,
     side: usize,
     patch: usize,
 }
@@ -118,6 +120,7 @@ impl Config {
             phases,
             incode,
             siren: Siren::new(siren_width, SINES, omega, SirenBias::LikeWeights, init),
+            points: pixel_grid(patch, init.device()),
             side,
             patch,
         }
@@ -151,7 +154,7 @@ impl HuvrSiren {
     /// Tiles from the last decoder states.
     fn tiles(&self, states: &Tensor<3>) -> Tensor<3> {
         let [batch, ..] = states.dims();
-        let points = pixel_grid(self.patch, &states.device()).cast(states.dtype());
+        let points = self.points.clone().cast(states.dtype());
         let f = self.siren.forward(points.unsqueeze(), &self.modulations(states));
         let patches = f.reshape([batch, (self.side / self.patch).pow(2), self.patch * self.patch]);
         join_patches(patches, self.patch).mul_scalar(0.5).add_scalar(0.5)
@@ -224,7 +227,7 @@ impl Method for HuvrSiren {
     }
 
     fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
-        let points = pixel_grid(self.patch, &tokens.device()).cast(tokens.dtype());
+        let points = self.points.clone().cast(tokens.dtype());
         let mut jet = self.jet_at(tokens, points).map(|part| join_patches(part, self.patch).mul_scalar(0.5));
         jet.value = jet.value.add_scalar(0.5);
         // A patch spans 2 of its own units, so a pixel is 2/patch of one.

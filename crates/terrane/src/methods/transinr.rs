@@ -55,7 +55,8 @@ pub struct TransInr {
     pub base: Vec<PackedWeights>,
     side: usize,
     groups: usize,
-    frequencies: usize,
+    /// Fourier features of the pixels.
+    points: Tensor<2>,
 }
 
 /// One layer of the transformer.
@@ -113,7 +114,7 @@ impl Config {
             base: shapes.iter().map(|&(inputs, outputs)| PackedWeights::new(inputs, outputs, init)).collect(),
             side: self.side,
             groups: self.groups,
-            frequencies: self.frequencies,
+            points: fourier_features(self.side, self.frequencies, init.device()),
         }
     }
 }
@@ -151,8 +152,7 @@ impl Method for TransInr {
 
     fn decode(&self, tokens: Tensor<3>, _: Precision) -> Tensor<3> {
         let [batch, ..] = tokens.dims();
-        let points = fourier_features(self.side, self.frequencies, &tokens.device());
-        let mut h: Tensor<3> = points.cast(tokens.dtype()).unsqueeze();
+        let mut h: Tensor<3> = self.points.clone().cast(tokens.dtype()).unsqueeze();
         let mut first = 0;
         for (index, (head, base)) in self.heads.iter().zip(&self.base).enumerate() {
             let weight = base.weight();
