@@ -23,17 +23,20 @@ tree:
 deny:
     if command -v cargo-deny > /dev/null; then cargo deny check licenses bans sources; else echo "skipped: cargo-deny is not installed"; fi
 
-# Every flavour of GeoTIFF at full size, and written COGs, against GDAL; needs Python with rasterio, rio-cogeo, numpy.
+# Every flavour of GeoTIFF at full size, written COGs, and terrain derivatives, against GDAL; needs Python with rasterio,
+# rio-cogeo and numpy, and gdaldem (Debian: gdal-bin).
 test-gdal:
     #!/usr/bin/env bash
     set -euo pipefail
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
-    mkdir "$folder/cogs"
+    mkdir "$folder/cogs" "$folder/derivatives"
     python3 crates/terrane-geo/tests/flavours/make.py --out "$folder/flavours" --size 900 700 --block 256
-    TERRANE_FLAVOURS="$folder/flavours" TERRANE_COGS="$folder/cogs" \
-        cargo test --release -p terrane-geo --test rasters -- --ignored --nocapture every_large_flavour written_cogs
+    TERRANE_FLAVOURS="$folder/flavours" TERRANE_COGS="$folder/cogs" TERRANE_DERIVATIVES="$folder/derivatives" \
+        cargo test --release -p terrane-geo --test rasters -- --ignored --nocapture \
+        every_large_flavour written_cogs derivatives_for_gdal
     python3 crates/terrane-geo/tests/check_cogs.py "$folder/cogs"
+    python3 crates/terrane-geo/tests/check_derivatives.py "$folder/derivatives"
 
 # A raster of 20000×20000 pixels in less than 300 MB of memory.
 test-large:

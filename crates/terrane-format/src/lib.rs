@@ -1,7 +1,10 @@
-//! The parts of a neural terrain file that are exact: how a raster is divided into tiles.
+//! The neural terrain file: bytes and symbols, exact.
 //!
-//! [`TileGrid`] divides a raster of any size into square tiles; [`Window`] is a rectangle of pixels; [`TileId`] names
-//! one tile. Nothing here uses floating point, a model or a geodata library.
+//! A [`Writer`] takes the [`Record`]s of tiles and makes a file of them; a [`Reader`] opens one from any [`Source`] with
+//! one small read and fetches tiles by number. The bytes are specified in `spec/terrane-1.md`; nothing here depends on
+//! floating-point arithmetic, a model or a geodata library, so a file is the same on every machine.
+//!
+//! [`TileGrid`] divides a raster of any size into square tiles; a [`Pyramid`] does so for a raster and its overviews.
 //!
 //! ```
 //! use terrane_format::{TileGrid, TileId};
@@ -13,8 +16,32 @@
 //! # Ok::<(), terrane_format::Error>(())
 //! ```
 
+mod bytes;
+mod checksum;
+pub mod coder;
 mod error;
+mod header;
+mod index;
+pub mod integers;
+pub mod limits;
+pub mod mask;
+mod pyramid;
+mod reader;
+pub mod record;
+mod source;
+mod table;
 mod tile;
+pub mod tokens;
+mod writer;
 
-pub use error::Error;
+pub use error::{Error, Result};
+pub use header::{Extent, GeoKeys, Header, Method, ModelId, Promise, Samples, Statistics};
+pub use index::TilePlace;
+pub use pyramid::{LevelTile, Pyramid};
+pub use reader::Reader;
+pub use record::{Integers, Layer, Record, Remains, TileStatistics};
+pub use source::{LocalFile, Source};
+pub use table::Table;
 pub use tile::{TileGrid, TileId, Window};
+pub use tokens::{Coding, TokenTables, Tokens};
+pub use writer::Writer;

@@ -204,13 +204,13 @@ mod tests {
         ));
         let grid = TileGrid::new(300, 300, 256).unwrap();
         let id = TileId { column: 2, row: 0 };
-        assert_eq!(
+        assert!(matches!(
             grid.window(id),
             Err(Error::NoSuchTile {
-                id,
                 columns: 2,
-                rows: 2
+                rows: 2,
+                ..
             })
-        );
+        ));
     }
 }

@@ -29,6 +29,7 @@
 mod atomic;
 mod cog;
 mod crs;
+mod derivative;
 mod error;
 mod georeference;
 mod geotiff;
@@ -43,6 +44,7 @@ mod unit;
 pub use atomic::{AtomicFile, AtomicFolder, Existing, refuse_existing, remove_unfinished};
 pub use cog::CogWriter;
 pub use crs::{Crs, CrsKind};
+pub use derivative::{Cell, Derivatives, Product, UnknownProduct, derive_rows};
 pub use error::{Error, Result};
 pub use georeference::{Affine, Georeference};
 pub use geotiff::GeoTiff;

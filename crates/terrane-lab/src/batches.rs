@@ -128,9 +128,13 @@ impl Batches {
         });
         Self { receiver }
     }
+}
 
-    /// The next batch as a tensor `[batch, side, side]`; `None` after the last.
-    pub fn next(&mut self) -> Option<Tensor<3>> {
+impl Iterator for Batches {
+    type Item = Tensor<3>;
+
+    /// The next batch as a tensor `[batch, side, side]`.
+    fn next(&mut self) -> Option<Tensor<3>> {
         self.receiver.recv().ok()
     }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod damaged;
+mod derivatives;
 mod flavours;
 mod large;
 mod mosaics;

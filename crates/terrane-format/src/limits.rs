@@ -1,0 +1,24 @@
+//! What a reader accepts at most; a file beyond it is refused before anything is allocated.
+
+/// Bytes that hold the header, all small descriptions and the root of the index.
+pub const HEAD: usize = 16_384;
+/// Columns or rows of a raster.
+pub const RASTER_SIDE: u32 = 1 << 30;
+/// Least and greatest side of a tile.
+pub const TILE_SIDE: std::ops::RangeInclusive<u16> = 16..=4096;
+/// Pixels of a tile.
+pub const TILE_PIXELS: usize = 4096 * 4096;
+/// Levels of a file.
+pub const LEVELS: u8 = 24;
+/// Tiles of a file, all levels.
+pub const TILES: u64 = 1 << 32;
+/// Bytes of one tile.
+pub const TILE_BYTES: u64 = 1 << 30;
+/// Bytes of one index page.
+pub const PAGE_BYTES: u32 = 1 << 24;
+/// Bytes of a model inside a file.
+pub const MODEL_BYTES: u64 = 1 << 34;
+/// Pages of the index, so that its root fits the head.
+pub const PAGES: u32 = 512;
+/// Tiles of one index page, at least.
+pub const PAGE_TILES: u32 = 4096;

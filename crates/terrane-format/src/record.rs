@@ -1,0 +1,296 @@
+//! One tile in the file: what is known of it, its mask, its layer of symbols, and what that left over.
+
+use crate::bytes::{Cursor, Put};
+use crate::checksum::crc32c;
+use crate::integers::{self, Prediction};
+use crate::{Error, Result, Window, mask};
+
+/// What is known of the valid heights of a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TileStatistics {
+    /// Root of the mean square error.
+    pub rmse_m: f32,
+    /// Greatest error.
+    pub max_error_m: f32,
+    /// Lowest decoded height.
+    pub lowest_m: f32,
+    /// Highest.
+    pub highest_m: f32,
+}
+
+/// The heights of a tile as integers: `origin + step · integer`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Integers {
+    /// The height of 0.
+    pub origin_m: f64,
+    /// Metres per unit; 0 where the integers are the bits of heights as 64-bit floats.
+    pub step_m: f64,
+    /// One integer per pixel, row by row; that of a missing pixel has no meaning.
+    pub values: Vec<i64>,
+}
+
+/// What the method made of the tile.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layer {
+    /// Heights as integers.
+    Integers(Integers),
+    /// Coded tokens, which only the model's tables can read.
+    Tokens(Vec<u8>),
+}
+
+/// What the layer left over, in steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remains {
+    /// Metres per unit.
+    pub step_m: f64,
+    /// One integer per pixel, row by row; 0 where a pixel is missing.
+    pub values: Vec<i64>,
+}
+
+/// A tile with data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// What is known of it.
+    pub statistics: TileStatistics,
+    /// Pixels without data, where there are some.
+    pub missing: Option<Vec<bool>>,
+    /// The method's part.
+    pub layer: Layer,
+    /// What that left over.
+    pub remains: Option<Remains>,
+}
+
+const KIND_INTEGERS: u8 = 0;
+const KIND_TOKENS: u8 = 1;
+const HAS_MASK: u8 = 1;
+const HAS_REMAINS: u8 = 2;
+/// Bytes of the checksum before a record.
+const CRC: usize = 4;
+
+impl Record {
+    /// The record as bytes; its checksum holds its number too, so that a tile in the place of another is noticed.
+    pub fn to_bytes(&self, number: u64, width: usize) -> Vec<u8> {
+        let missing = self.missing.as_deref();
+        let (kind, layer) = match &self.layer {
+            Layer::Integers(integers) => {
+                let mut bytes = Vec::new();
+                bytes.extend(integers.origin_m.to_le_bytes());
+                bytes.extend(integers.step_m.to_le_bytes());
+                bytes.extend(integers::encode(
+                    &integers.values,
+                    width,
+                    Prediction::Median,
+                    missing,
+                ));
+                (KIND_INTEGERS, bytes)
+            }
+            Layer::Tokens(bytes) => (KIND_TOKENS, bytes.clone()),
+        };
+        let mut bytes = vec![0; CRC];
+        bytes.push(kind);
+        bytes.push(
+            u8::from(missing.is_some()) * HAS_MASK + u8::from(self.remains.is_some()) * HAS_REMAINS,
+        );
+        let s = &self.statistics;
+        for value in [s.rmse_m, s.max_error_m, s.lowest_m, s.highest_m] {
+            bytes.extend(value.to_le_bytes());
+        }
+        if let Some(missing) = missing {
+            bytes.put_block(&mask::encode(missing, width));
+        }
+        bytes.put_block(&layer);
+        if let Some(remains) = &self.remains {
+            bytes.extend(remains.step_m.to_le_bytes());
+            bytes.extend(integers::encode(
+                &remains.values,
+                width,
+                Prediction::Nought,
+                missing,
+            ));
+        }
+        let crc = crc32c(&[&number.to_le_bytes(), &bytes[CRC..]]);
+        bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the record of a tile that covers a window.
+    pub fn parse(bytes: &[u8], number: u64, window: Window) -> Result<Self> {
+        check(bytes, number)?;
+        let mut cursor = Cursor::new(bytes, "tile");
+        cursor.take(CRC)?;
+        let kind = cursor.u8()?;
+        let flags = cursor.u8()?;
+        if flags & !(HAS_MASK | HAS_REMAINS) != 0 {
+            return Err(Error::Unsupported {
+                what: "tile flags",
+                value: flags.to_string(),
+            });
+        }
+        let [rmse_m, max_error_m, lowest_m, highest_m] =
+            [cursor.f32()?, cursor.f32()?, cursor.f32()?, cursor.f32()?];
+        let (width, height) = (window.width, window.height);
+        let missing = match flags & HAS_MASK {
+            0 => None,
+            _ => Some(mask::decode(cursor.block()?, width, height)?),
+        };
+        let coded = cursor.block()?;
+        let layer = match kind {
+            KIND_INTEGERS => {
+                let mut cursor = Cursor::new(coded, "tile's integers");
+                let [origin_m, step_m] = [cursor.f64()?, cursor.f64()?];
+                let values = integers::decode(
+                    cursor.rest(),
+                    width,
+                    width * height,
+                    Prediction::Median,
+                    missing.as_deref(),
+                )?;
+                Layer::Integers(Integers {
+                    origin_m,
+                    step_m,
+                    values,
+                })
+            }
+            KIND_TOKENS => Layer::Tokens(coded.to_vec()),
+            other => {
+                return Err(Error::Unsupported {
+                    what: "kind of tile",
+                    value: other.to_string(),
+                });
+            }
+        };
+        let remains = if flags & HAS_REMAINS == 0 {
+            None
+        } else {
+            let step_m = cursor.f64()?;
+            let coded = cursor.rest();
+            let values = integers::decode(
+                coded,
+                width,
+                width * height,
+                Prediction::Nought,
+                missing.as_deref(),
+            )?;
+            Some(Remains { step_m, values })
+        };
+        cursor.end()?;
+        Ok(Self {
+            statistics: TileStatistics {
+                rmse_m,
+                max_error_m,
+                lowest_m,
+                highest_m,
+            },
+            missing,
+            layer,
+            remains,
+        })
+    }
+}
+
+/// Checks that the bytes are those of the tile of a number.
+pub fn check(bytes: &[u8], number: u64) -> Result<()> {
+    let mut cursor = Cursor::new(bytes, "tile");
+    let expected = cursor.u32()?;
+    let found = crc32c(&[&number.to_le_bytes(), cursor.rest()]);
+    if expected == found {
+        Ok(())
+    } else {
+        Err(Error::Checksum {
+            what: "tile",
+            expected,
+            found,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        let missing: Vec<bool> = (0..12 * 7).map(|index| index % 12 > 9).collect();
+        let values = (0..12 * 7)
+            .map(|index| {
+                if index % 12 > 9 {
+                    0
+                } else {
+                    index * index % 17
+                }
+            })
+            .collect::<Vec<i64>>();
+        Record {
+            statistics: TileStatistics {
+                rmse_m: 0.25,
+                max_error_m: 0.5,
+                lowest_m: -3.0,
+                highest_m: 9.0,
+            },
+            missing: Some(missing),
+            layer: Layer::Tokens(vec![1, 2, 3, 4, 5]),
+            remains: Some(Remains {
+                step_m: 0.1,
+                values,
+            }),
+        }
+    }
+
+    const WINDOW: Window = Window {
+        column: 0,
+        row: 0,
+        width: 12,
+        height: 7,
+    };
+
+    #[test]
+    fn records_come_back() {
+        let record = record();
+        assert_eq!(
+            Record::parse(&record.to_bytes(7, 12), 7, WINDOW).unwrap(),
+            record
+        );
+        let integers = Integers {
+            origin_m: 400.0,
+            step_m: 0.01,
+            values: (0..84).map(|value| value * 3 - 40).collect(),
+        };
+        let record = Record {
+            missing: None,
+            layer: Layer::Integers(integers),
+            remains: None,
+            ..record
+        };
+        assert_eq!(
+            Record::parse(&record.to_bytes(1, 12), 1, WINDOW).unwrap(),
+            record
+        );
+    }
+
+    #[test]
+    fn no_flipped_bit_and_no_cut_goes_unnoticed() {
+        let bytes = record().to_bytes(7, 12);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Record::parse(&flipped, 7, WINDOW).is_err());
+        }
+        for cut in 0..bytes.len() {
+            assert!(Record::parse(&bytes[..cut], 7, WINDOW).is_err());
+        }
+        assert!(Record::parse(&bytes, 8, WINDOW).is_err());
+    }
+
+    #[test]
+    fn bytes_with_a_right_checksum_are_still_not_trusted() {
+        let bytes = record().to_bytes(7, 12);
+        for place in CRC..bytes.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut changed = bytes.clone();
+                changed[place] = value;
+                let crc = crc32c(&[&7_u64.to_le_bytes(), &changed[CRC..]]);
+                changed[..CRC].copy_from_slice(&crc.to_le_bytes());
+                let _ = Record::parse(&changed, 7, WINDOW);
+            }
+        }
+    }
+}
