@@ -4,13 +4,17 @@
 
 mod commands;
 mod output;
+mod placement;
 mod progress;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{dataset, demo, eval, generate, import, train};
+use commands::{
+    CheckFailed, dataset, decode, demo, derive, encode, eval, generate, import, info, query,
+    tables, train, verify,
+};
 use progress::ProgressMode;
 
 /// Neural terrain files: elevation rasters made small, with a guaranteed error.
@@ -40,12 +44,19 @@ struct Common {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Encode(encode::Arguments),
+    Decode(decode::Arguments),
+    Query(query::Arguments),
+    Derive(derive::Arguments),
+    Info(info::Arguments),
+    Verify(verify::Arguments),
     Generate(generate::Arguments),
     #[command(subcommand)]
     Dataset(dataset::Command),
     Train(train::Arguments),
     Eval(eval::Arguments),
     Import(import::Arguments),
+    Tables(tables::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -71,17 +82,24 @@ fn main() -> ExitCode {
     let common = &arguments.common;
     let outcome = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, common),
+        Command::Encode(arguments) => encode::run(&arguments, common),
+        Command::Decode(arguments) => decode::run(&arguments, common),
+        Command::Query(arguments) => query::run(&arguments, common),
+        Command::Derive(arguments) => derive::run(&arguments, common),
+        Command::Info(arguments) => info::run(&arguments, common),
+        Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
         Command::Dataset(command) => dataset::run(&command, common),
         Command::Train(arguments) => train::run(&arguments, common),
         Command::Eval(arguments) => eval::run(&arguments, common),
         Command::Import(arguments) => import::run(&arguments, common),
+        Command::Tables(arguments) => tables::run(&arguments, common),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("terrane: {error:#}");
-            ExitCode::from(2)
+            ExitCode::from(if error.is::<CheckFailed>() { 1 } else { 2 })
         }
     }
 }

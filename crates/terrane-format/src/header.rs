@@ -85,7 +85,7 @@ pub struct GeoKeys {
 /// How the source stored its heights, so that a decoded raster is like it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Samples {
-    /// GDAL's name of the type, as `Float32`.
+    /// NumPy's name of the type, as `float32`.
     pub kind: String,
     /// The value of pixels without data.
     pub nodata: Option<f64>,
@@ -102,7 +102,7 @@ pub struct Samples {
 impl Default for Samples {
     fn default() -> Self {
         Self {
-            kind: "Float32".into(),
+            kind: "float32".into(),
             nodata: None,
             scale: 1.0,
             offset: 0.0,
@@ -137,7 +137,7 @@ pub struct Extent {
 }
 
 /// What is known of all valid heights at full resolution.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Statistics {
     /// Pixels with data.
     pub pixels: u64,
@@ -161,7 +161,7 @@ pub struct Header {
     /// How heights became symbols.
     pub method: Method,
     /// From pixel positions to map coordinates, in GDAL's order: x, x per column, x per row, y, y per column, y per row.
-    /// It maps the corner of the first pixel, also where the source calls its pixels points.
+    /// As the source has it: position (0, 0) is the corner of the first pixel, or its centre where pixels are points.
     pub affine: [f64; 6],
     /// Whether the source says where it lies.
     pub is_placed: bool,

@@ -78,9 +78,9 @@ for path in files:
     allowed, unrounded, level = bounds(z, cell, exact)
     missing = np.isnan(sum(windows(z)))
     for product, mode in MODES.items():
-        out = folder / "gdaldem.tif"
+        out = folder / "gdaldem.out"
         scale = ["-s", str(metres)] if product in ("slope", "hillshade") else []
-        subprocess.run(["gdaldem", mode, path, out, "-q", *scale], check=True)
+        subprocess.run(["gdaldem", mode, path, out, "-q", "-of", "GTiff", *scale], check=True)
         with rasterio.open(out) as raster:
             theirs = raster.read(1, masked=True).astype("float64").filled(np.nan)
         ours = np.fromfile(path.with_suffix("." + product)).reshape(z.shape)

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use terrane::dinov3::{Teacher, TeacherConfig};
+use terrane::format::TokenTables;
+use terrane::format::tokens::WIDTHS;
 use terrane::methods::Model;
+use terrane::model::{table_arrays, table_name};
 use terrane::released::load_released;
 use terrane::weights::{Array, Weights, WeightsError};
 use terrane_geo::{AtomicFile, Existing};
@@ -28,15 +31,27 @@ const CONFIG_KEY: &str = "config";
 const STEP_KEY: &str = "step";
 
 /// Writes a model with its configuration; the file appears whole or not at all.
-pub fn write_model(path: &Path, model: &Model, config: &Config) -> Result<()> {
+pub fn write_model(
+    path: &Path,
+    model: &Model,
+    config: &Config,
+    tables: Option<&TokenTables>,
+) -> Result<()> {
     let mut weights = Weights::of(model);
+    weights
+        .arrays
+        .extend(tables.map(table_arrays).into_iter().flatten());
     weights.metadata.insert(CONFIG_KEY.into(), config.to_toml());
     write(path, &weights)
 }
 
 /// Reads a model with its configuration.
 pub fn read_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
-    let weights = read(path)?;
+    let mut weights = read(path)?;
+    // The tables of its symbols belong to the codec, not to the network.
+    for bits in WIDTHS {
+        weights.arrays.remove(&table_name(bits));
+    }
     let text = weights
         .metadata
         .get(CONFIG_KEY)

@@ -6,6 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Symbols could not be counted into tables.
+    #[error("the tables of the model's symbols cannot be made: {reason}")]
+    Tables {
+        /// Why.
+        reason: String,
+    },
     /// A raster could not be read, or an output not be written.
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),

@@ -36,6 +36,7 @@ pub mod picture;
 pub mod pth;
 pub mod schedule;
 pub mod swissalti3d;
+pub mod tables;
 pub mod train;
 
 pub use error::{Error, Result};

@@ -19,6 +19,7 @@ use crate::differentiation::{self, Differentiation, scatter_fixed};
 use crate::evaluate::evaluate;
 use crate::learner::Learner;
 use crate::optimiser::Optimiser;
+use crate::tables;
 use crate::{Error, Result};
 
 /// How far a training is.
@@ -141,7 +142,8 @@ pub fn train(
         }
     }
     let model = scatter_fixed(learner, optimiser.best()).model;
-    checkpoint::write_model(&folder.join(MODEL), &model, config)?;
+    let tables = tables::learn(&model, config, dataset, device)?;
+    checkpoint::write_model(&folder.join(MODEL), &model, config, Some(&tables))?;
     Ok(model)
 }
 

@@ -1,7 +1,7 @@
-//! What can be wrong with tiles on their way into a network.
+//! What can be wrong with tiles, models and files.
 
 /// An error of the terrane crate.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A tile has another number of heights than its side says.
@@ -20,4 +20,52 @@ pub enum Error {
         /// Column of the pixel.
         column: usize,
     },
+    /// A tile holds tokens and nobody gave a model.
+    #[error("the file needs its model, and none was given")]
+    NoModel,
+    /// The model is not the one that the file was made with.
+    #[error(
+        "the file was made with the model {name} ({expected}), and this is another ({found}): give the right one with --model"
+    )]
+    OtherModel {
+        /// The name of the model in the file.
+        name: String,
+        /// Its hash.
+        expected: String,
+        /// The hash of the model that was given.
+        found: String,
+    },
+    /// The device did not give numbers back.
+    #[error("the device did not give the numbers of a tensor back")]
+    Device,
+    /// The point is outside the raster or has no data.
+    #[error("there is no height at {x}, {y}")]
+    NoHeight {
+        /// Map coordinate.
+        x: f64,
+        /// Map coordinate.
+        y: f64,
+    },
+    /// A resolution or a rate that cannot be.
+    #[error("{what} must be {must}, and is {value}")]
+    Setting {
+        /// The setting.
+        what: &'static str,
+        /// What it must be.
+        must: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// The encoding was stopped.
+    #[error("the encoding was stopped")]
+    Stopped,
+    /// The source of heights could not be read.
+    #[error("heights cannot be read")]
+    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The file.
+    #[error(transparent)]
+    Format(#[from] terrane_format::Error),
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] crate::model::ModelError),
 }

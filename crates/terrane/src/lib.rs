@@ -9,16 +9,34 @@ pub mod blocks;
 pub mod cost;
 pub mod dinov3;
 pub mod distillation;
+pub mod encode;
 mod error;
+pub mod field;
+mod fill;
 pub mod init;
+mod kernel;
 pub mod methods;
+pub mod model;
 mod normalise;
 pub mod quantise;
 pub mod random;
 pub mod released;
+#[cfg(feature = "remote")]
+mod remote;
+pub mod resample;
+pub mod surface;
 pub mod tape;
+mod terrain;
+pub mod tile_codec;
 pub mod weights;
 
 pub use batch::batch;
 pub use error::Error;
+pub use model::TrainedModel;
 pub use normalise::Normalisation;
+#[cfg(feature = "remote")]
+pub use remote::RemoteFile;
+pub use surface::{Sample, Surface};
+pub use terrain::{Terrain, hexadecimal, open, source};
+pub use terrane_format as format;
+pub use tile_codec::{Rate, TileCodec};

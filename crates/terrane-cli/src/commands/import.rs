@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     refuse_existing(&arguments.out, existing)?;
     let config = Config::preset(&arguments.preset, &arguments.settings)?;
     let model = import(&arguments.checkpoint, &config, &arguments.device.open()?)?;
-    write_model(&arguments.out, &model, &config)?;
+    write_model(&arguments.out, &model, &config, None)?;
     let parameters = model.num_params();
     if common.json {
         return print_json(

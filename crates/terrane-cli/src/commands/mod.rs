@@ -1,15 +1,28 @@
 //! One file per command.
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
 use burn::tensor::Device;
-use terrane_geo::Existing;
+use terrane::format::{Reader, Source};
+use terrane::{Sample, Terrain, TrainedModel};
+use terrane_geo::{CrsKind, Derivatives, Existing, HeightUnit};
+
+use crate::Common;
 
 pub(crate) mod dataset;
+pub(crate) mod decode;
 pub(crate) mod demo;
+pub(crate) mod derive;
+pub(crate) mod encode;
 pub(crate) mod eval;
 pub(crate) mod generate;
 pub(crate) mod import;
+pub(crate) mod info;
+pub(crate) mod query;
+pub(crate) mod tables;
 pub(crate) mod train;
+pub(crate) mod verify;
 
 /// Where a command computes.
 #[derive(clap::Args)]
@@ -23,6 +36,101 @@ impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
         Ok(terrane_lab::device::parse(&self.device)?)
+    }
+}
+
+/// A neural terrain file to read.
+#[derive(clap::Args)]
+pub(crate) struct FileArguments {
+    /// The neural terrain file: a path or an address (https://…, s3://…).
+    file: PathBuf,
+    /// Its model, where it is neither in the file nor in the program.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+}
+
+impl FileArguments {
+    /// The file's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file
+    }
+
+    fn source(&self) -> Result<Box<dyn Source>> {
+        let name = || format!("{} cannot be opened", self.file.display());
+        terrane::source(&self.file).with_context(name)
+    }
+
+    /// The file without its model.
+    pub(crate) fn reader(&self) -> Result<Reader> {
+        Reader::open(self.source()?)
+            .with_context(|| format!("{} cannot be opened", self.file.display()))
+    }
+
+    /// The file, ready to decode.
+    pub(crate) fn terrain(&self) -> Result<Terrain> {
+        let model = match &self.model {
+            None => None,
+            Some(path) => {
+                let bytes = std::fs::read(path)
+                    .with_context(|| format!("{} cannot be read", path.display()))?;
+                let model = TrainedModel::from_bytes(&bytes, &Device::flex())
+                    .with_context(|| format!("{} cannot be used as a model", path.display()))?;
+                Some(model)
+            }
+        };
+        Terrain::open(self.source()?, model)
+            .with_context(|| format!("{} cannot be opened", self.file.display()))
+    }
+}
+
+/// A check that did not hold: the command ends with 1 instead of 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct CheckFailed(pub(crate) String);
+
+/// Threads to use.
+pub(crate) fn jobs(common: &Common) -> usize {
+    common.jobs.map_or_else(
+        || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
+        std::num::NonZeroUsize::get,
+    )
+}
+
+/// A degree of latitude in the mean, on a sphere of the Earth's size.
+const METRES_PER_DEGREE: f64 = 111_195.0;
+
+/// Metres per unit of x and of y: of a system in degrees at the middle of the raster.
+pub(crate) fn map_unit_m(terrain: &Terrain) -> Result<[f64; 2]> {
+    let header = terrain.header();
+    let crs = crate::placement::georeference(header).crs;
+    if crs.kind() == CrsKind::Geographic {
+        let (width, height) = header.pyramid.size(0).unwrap_or_default();
+        let affine = crate::placement::affine(terrain.corner_affine());
+        let (_, latitude) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
+        return Ok([
+            METRES_PER_DEGREE * latitude.to_radians().cos(),
+            METRES_PER_DEGREE,
+        ]);
+    }
+    let metres = match crs.linear_unit_code() {
+        None => 1.0,
+        Some(code) => HeightUnit::from_epsg_unit(code)
+            .with_context(|| format!("the map unit EPSG:{code} is not known"))?
+            .metres(),
+    };
+    Ok([metres; 2])
+}
+
+/// Derivatives on the ground, of a sample in map units.
+pub(crate) fn ground(sample: &Sample, unit_m: [f64; 2]) -> Derivatives {
+    let [x, y] = unit_m;
+    Derivatives {
+        gradient: [sample.gradient[0] / x, sample.gradient[1] / y],
+        hessian: [
+            sample.hessian[0] / (x * x),
+            sample.hessian[1] / (x * y),
+            sample.hessian[2] / (y * y),
+        ],
     }
 }
 

@@ -10,6 +10,7 @@ use burn::tensor::module::linear;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, pixel_grid};
+use crate::field::{Field, FieldUnits};
 use crate::init::Init;
 use crate::methods::{Method, Precision};
 use crate::tape::kept;
@@ -61,6 +62,11 @@ pub struct Functa {
 }
 
 impl Config {
+    /// The numbers of a latent, stored as so many tokens of one: each alone would need a step of its own.
+    pub fn token_shape(&self) -> [usize; 2] {
+        [self.latent, 1]
+    }
+
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> Functa {
         let is_unit = self.coordinates == Coordinates::Unit;
@@ -171,5 +177,11 @@ impl Method for Functa {
         let mut jet = jet.map(|part| part.reshape([batch, self.side, self.side]));
         jet.value = jet.value.add_scalar(0.5);
         Some(jet.per_pixel(if self.is_unit { 1.0 } else { 2.0 } / self.side as f64))
+    }
+
+    fn field(&self, tokens: Tensor<3>) -> Option<Field> {
+        let from = if self.is_unit { 0.0 } else { -1.0 };
+        let units = FieldUnits { patch: self.side, from, to: 1.0, factor: 1.0 };
+        Some(Field::new(&self.siren, &self.modulations(tokens), 1, units))
     }
 }

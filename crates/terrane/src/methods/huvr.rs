@@ -68,6 +68,11 @@ pub struct Huvr {
 }
 
 impl Config {
+    /// Tokens of a tile, the whole tile's first, and the numbers of each.
+    pub fn token_shape(&self) -> [usize; 2] {
+        [1 + (self.side / self.patch).pow(2), self.bottleneck]
+    }
+
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> Huvr {
         let &Self { side, patch, bottleneck, encoder, decoder, mlp_width, frequencies } = self;

@@ -7,15 +7,16 @@
 //! ```
 
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
     Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren, SirenBias,
     join_patches, pixel_grid, split_patches, through,
 };
+use crate::field::{Field, FieldUnits};
 use crate::init::Init;
-use crate::methods::{Method, Precision, States};
+use crate::methods::{Method, Precision, Rims, States};
 
 /// Sine layers of the network.
 const SINES: usize = 3;
@@ -86,6 +87,11 @@ pub struct HuvrSiren {
 }
 
 impl Config {
+    /// Tokens of a tile, the whole tile's first, and the numbers of each.
+    pub fn token_shape(&self) -> [usize; 2] {
+        [1 + (self.side / self.patch).pow(2), self.bottleneck]
+    }
+
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> HuvrSiren {
         let &Self { side, patch, bottleneck, encoder, decoder, siren_width, omega, modulation } = self;
@@ -232,5 +238,23 @@ impl Method for HuvrSiren {
         jet.value = jet.value.add_scalar(0.5);
         // A patch spans 2 of its own units, so a pixel is 2/patch of one.
         Some(jet.per_pixel(2.0 / self.patch as f64))
+    }
+
+    fn field(&self, tokens: Tensor<3>) -> Option<Field> {
+        let states = last(self.states(tokens, Precision::Full));
+        let modulations = self.modulations(&states);
+        Some(Field::new(&self.siren, &modulations, self.side / self.patch, FieldUnits { patch: self.patch, from: -1.0, to: 1.0, factor: 0.5 }))
+    }
+
+    fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
+        let states = last(self.states(tokens, Precision::Full));
+        let side = self.patch + 2 * rim;
+        let pixel = 2.0 / self.patch as f64;
+        let position = |index: usize| (-1.0 + pixel * (index as f64 - rim as f64 + 0.5)) as f32;
+        let points: Vec<f32> = (0..side * side).flat_map(|index| [position(index / side), position(index % side)]).collect();
+        let points = Tensor::<2>::from_data(TensorData::new(points, [side * side, 2]), &states.device()).cast(states.dtype());
+        let f = self.siren.forward(points.unsqueeze(), &self.modulations(&states)).mul_scalar(0.5).add_scalar(0.5);
+        let values = f.into_data().convert::<f32>().try_to_vec().ok()?;
+        Some(Rims { patch: self.patch, rim, values })
     }
 }

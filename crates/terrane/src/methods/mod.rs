@@ -8,6 +8,7 @@ use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::Jet;
+use crate::field::Field;
 use crate::init::Init;
 
 /// The precision of the large matrix products; coordinates, heads and sums are always in full.
@@ -60,6 +61,30 @@ pub trait Method: Module {
         let _ = tokens;
         None
     }
+
+    /// The surface of one tile as functions that can be evaluated anywhere; `None` as for [`Method::decode_jet`].
+    fn field(&self, tokens: Tensor<3>) -> Option<Field> {
+        let _ = tokens;
+        None
+    }
+
+    /// Every patch of one tile with so many pixels around it, where patches are functions of their own that go on
+    /// beyond their borders; `None` for methods without such patches.
+    fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
+        let _ = (tokens, rim);
+        None
+    }
+}
+
+/// Patches of a tile with a rim of pixels that their neighbours cover too.
+#[derive(Debug, Clone)]
+pub struct Rims {
+    /// Side of a patch without its rim.
+    pub patch: usize,
+    /// Pixels of the rim on each side.
+    pub rim: usize,
+    /// Normalised heights, patch by patch and row by row, each `patch + 2 · rim` pixels across.
+    pub values: Vec<f32>,
 }
 
 macro_rules! methods {
@@ -95,6 +120,13 @@ macro_rules! methods {
                 }
             }
 
+            /// Tokens of a tile as they are stored, and the numbers of each.
+            pub fn token_shape(&self) -> [usize; 2] {
+                match self {
+                    $(Self::$name(config) => config.token_shape(),)+
+                }
+            }
+
             /// Side of the tiles it works on.
             pub fn side(&self) -> usize {
                 match self {
@@ -125,6 +157,18 @@ macro_rules! methods {
             fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
                 match self {
                     $(Self::$name(method) => method.decode_jet(tokens),)+
+                }
+            }
+
+            fn field(&self, tokens: Tensor<3>) -> Option<Field> {
+                match self {
+                    $(Self::$name(method) => method.field(tokens),)+
+                }
+            }
+
+            fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
+                match self {
+                    $(Self::$name(method) => method.decode_rims(tokens, rim),)+
                 }
             }
         }

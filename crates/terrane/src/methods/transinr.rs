@@ -89,10 +89,16 @@ impl Config {
             .collect()
     }
 
+    /// Tokens of a tile and the numbers of each.
+    pub fn token_shape(&self) -> [usize; 2] {
+        let tokens = self.shapes().iter().map(|&(_, outputs)| self.groups.min(outputs)).sum();
+        [tokens, self.width]
+    }
+
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> TransInr {
         let shapes = self.shapes();
-        let tokens: usize = shapes.iter().map(|&(_, outputs)| self.groups.min(outputs)).sum();
+        let [tokens, _] = self.token_shape();
         let width = self.width;
         TransInr {
             tokenizer: Dense::plain(PATCH * PATCH, width, init),

@@ -1,0 +1,259 @@
+//! `terrane encode`: a raster to a neural terrain file.
+
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::Device;
+use terrane::encode::encode;
+use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
+use terrane::methods::MethodConfig;
+use terrane::{Rate, TileCodec, TrainedModel};
+use terrane_geo::{AtomicFile, refuse_existing};
+
+use crate::Common;
+use crate::commands::{existing, jobs};
+use crate::output::{bytes, print, print_json};
+use crate::placement::{affine_numbers, geo_keys, samples};
+use crate::progress::Progress;
+
+/// Turn a GeoTIFF or COG (or several, as a mosaic) into a neural terrain file.
+///
+/// The rate is given by one of --max-error, --rmse, --bpp and --lossless; without any it is --max-error 0.1. With
+/// --bits alone only the tokens are stored, and the error is whatever it is.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  terrane encode dem.tif dem.trn --max-error 0.1\n  terrane encode west.tif east.tif both.trn --rmse 0.05\n  terrane encode dem.tif dem.trn --bits 8"
+)]
+pub(crate) struct Arguments {
+    /// Rasters, and last the file to write.
+    #[arg(num_args = 2.., required = true, value_names = ["IN", "OUT"])]
+    files: Vec<PathBuf>,
+    /// How heights become symbols.
+    #[arg(long, value_enum, default_value_t = MethodName::Integers)]
+    method: MethodName,
+    /// The method's model; without it the one inside the program.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// Put the model into the file, so that it can be read without it.
+    #[arg(long)]
+    embed_model: bool,
+    /// Greatest error of any valid pixel in metres, guaranteed.
+    #[arg(long, value_name = "M", group = "rate")]
+    max_error: Option<f64>,
+    /// Root mean square error of every tile in metres.
+    #[arg(long, value_name = "M", group = "rate")]
+    rmse: Option<f64>,
+    /// Bits per pixel of every tile.
+    #[arg(long, value_name = "B", group = "rate")]
+    bpp: Option<f64>,
+    /// Give every height back as it was.
+    #[arg(long, group = "rate")]
+    lossless: bool,
+    /// Bits of a token's symbol: 2, 4, 8 or 16.
+    #[arg(long, value_name = "N", value_parser = ["2", "4", "8", "16"])]
+    bits: Option<String>,
+    /// Store symbols in their width instead of coding them.
+    #[arg(long)]
+    fixed_width: bool,
+    /// Side of a tile; the networks take 256.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(16..=4096))]
+    tile: u16,
+    /// Replace an existing file.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Methods that a file can hold.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum MethodName {
+    /// The paper's method.
+    HuvrSiren,
+    /// HUVR; needs --model.
+    Huvr,
+    /// Functa; needs --model.
+    Functa,
+    /// TransINR; needs --model.
+    Transinr,
+    /// Heights as integers by prediction, without a network.
+    Integers,
+}
+
+impl MethodName {
+    fn method(self) -> Method {
+        match self {
+            Self::HuvrSiren => Method::HuvrSiren,
+            Self::Huvr => Method::Huvr,
+            Self::Functa => Method::Functa,
+            Self::Transinr => Method::TransInr,
+            Self::Integers => Method::Integers,
+        }
+    }
+}
+
+fn method_of(config: &MethodConfig) -> Method {
+    match config {
+        MethodConfig::TransInr(_) => Method::TransInr,
+        MethodConfig::Functa(_) => Method::Functa,
+        MethodConfig::Huvr(_) => Method::Huvr,
+        MethodConfig::HuvrSiren(_) => Method::HuvrSiren,
+    }
+}
+
+impl Arguments {
+    fn rate(&self) -> Result<Rate> {
+        for (name, value) in [
+            ("--max-error", self.max_error),
+            ("--rmse", self.rmse),
+            ("--bpp", self.bpp),
+        ] {
+            if let Some(value) = value {
+                ensure!(
+                    value > 0.0 && value.is_finite(),
+                    "{name} must be above 0, not {value}"
+                );
+            }
+        }
+        Ok(match (self.max_error, self.rmse, self.bpp) {
+            (Some(bound), ..) => Rate::MaxError(bound),
+            (_, Some(target), _) => Rate::Rmse(target),
+            (.., Some(target)) => Rate::Bpp(target),
+            _ if self.lossless => Rate::Lossless,
+            _ if self.bits.is_some() => Rate::Tokens,
+            _ => Rate::MaxError(0.1),
+        })
+    }
+
+    /// The model and its file.
+    fn model(&self) -> Result<Option<(TrainedModel, Vec<u8>)>> {
+        let (model, file) = match (&self.model, self.method) {
+            (_, MethodName::Integers) => return Ok(None),
+            (Some(path), _) => {
+                let file = std::fs::read(path)
+                    .with_context(|| format!("{} cannot be read", path.display()))?;
+                let model = TrainedModel::from_bytes(&file, &Device::flex())
+                    .with_context(|| format!("{} cannot be used as a model", path.display()))?;
+                (model, file)
+            }
+            (None, MethodName::HuvrSiren) => (
+                TrainedModel::built_in().clone(),
+                TrainedModel::built_in_bytes().to_vec(),
+            ),
+            _ => anyhow::bail!(
+                "there is no model of this method in the program: give one with --model"
+            ),
+        };
+        ensure!(
+            method_of(&model.config) == self.method.method(),
+            "the model is of another method: it is a {}",
+            model.name
+        );
+        Ok(Some((model, file)))
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let (out, inputs) = arguments
+        .files
+        .split_last()
+        .context("a raster and a file to write are needed")?;
+    let existing = existing(arguments.overwrite);
+    refuse_existing(out, existing)?;
+    let rate = arguments.rate()?;
+    let model = arguments.model()?;
+    let raster = terrane_geo::open(inputs)?;
+    let info = raster.info().clone();
+    let size = |value: usize| u32::try_from(value).context("the raster is too large");
+    let (width, height) = (size(info.width())?, size(info.height())?);
+    if let Some((model, _)) = &model {
+        ensure!(
+            model.config.side() == usize::from(arguments.tile),
+            "this model works on tiles of {} pixels: leave out --tile {}",
+            model.config.side(),
+            arguments.tile
+        );
+    }
+    let crs = &info.georeference.crs;
+    let code = |epsg: Option<u16>| epsg.map_or(0, u32::from);
+    let header = Header {
+        pyramid: Pyramid::new(
+            width,
+            height,
+            arguments.tile,
+            Pyramid::levels_for(width, height, arguments.tile),
+        )?,
+        method: arguments.method.method(),
+        affine: affine_numbers(&info.georeference.anchor),
+        is_placed: info.georeference.placed,
+        pixel_is_point: crs.pixel_is_point(),
+        epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
+        geo_keys: geo_keys(crs),
+        wkt: String::new(),
+        samples: samples(&info),
+        promise: match rate {
+            Rate::MaxError(bound) => Promise::MaxError(bound),
+            Rate::Lossless => Promise::Lossless,
+            _ => Promise::None,
+        },
+        statistics: Statistics::default(),
+        model: model.as_ref().map(|(model, _)| ModelId {
+            sha256: model.sha256,
+            name: model.name.clone(),
+            address: String::new(),
+            embedded: None,
+        }),
+    };
+    let codec = TileCodec {
+        model: model.as_ref().map(|(model, _)| model.clone()),
+        bits: arguments.bits.as_deref().map_or(Ok(8), str::parse)?,
+        coding: if arguments.fixed_width {
+            Coding::Fixed
+        } else {
+            Coding::Shortest
+        },
+        rate,
+        is_f32: header.samples.kind == "float32",
+    };
+    let embedded = model
+        .as_ref()
+        .filter(|_| arguments.embed_model)
+        .map(|(_, file)| &file[..]);
+    let mut file = AtomicFile::create(out, existing)?;
+    let mut progress = Progress::new("encode", common.progress);
+    let (_, measured) = encode(
+        BufWriter::new(file.file()),
+        header,
+        &codec,
+        embedded,
+        jobs(common),
+        &mut |window| {
+            let grid = raster.read(0, window);
+            grid.map(|grid| grid.heights)
+                .map_err(|error| terrane::Error::Source(Box::new(error)))
+        },
+        &mut |at| {
+            progress.at(at.tiles, at.of, "tiles");
+            Ok(())
+        },
+    )
+    .with_context(|| format!("{} cannot be encoded", inputs[0].display()))?;
+    drop(progress);
+    file.commit()?;
+    let length = std::fs::metadata(out)?.len();
+    let pixels = measured.pixels;
+    let bpp = length as f64 * 8.0 / pixels.max(1) as f64;
+    if common.json {
+        return print_json(&serde_json::json!({
+            "file": out, "bytes": length, "bpp": bpp, "pixels": pixels,
+            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
+        }));
+    }
+    print(&format!(
+        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, greatest error {:.4} m\n",
+        out.display(),
+        bytes(length),
+        measured.rmse_m(),
+        measured.max_error_m
+    ))
+}

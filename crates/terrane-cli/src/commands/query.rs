@@ -1,0 +1,142 @@
+//! `terrane query`: heights and derivatives at points.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use terrane::Surface;
+use terrane_geo::Derivatives;
+
+use crate::Common;
+use crate::commands::{FileArguments, ground};
+use crate::output::{print, print_json, table};
+
+/// Height, gradient, slope, aspect, Laplacian and curvatures at points of the continuous surface.
+///
+/// Gradients are metres per metre, east and north; slope is in degrees, aspect in degrees clockwise from north (where
+/// the ground falls to); curvatures are in 1/m, profile and plan curvature positive where the ground is convex, the
+/// Laplacian positive where it is hollow.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  terrane query dem.trn --at 2600123.4,1200456.7\n  terrane query dem.trn --points points.csv --json"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    file: FileArguments,
+    /// A point in map coordinates; may be given again.
+    #[arg(long, value_name = "X,Y", value_parser = parse_point, allow_hyphen_values = true)]
+    at: Vec<(f64, f64)>,
+    /// Points in a CSV file, the first two columns of each line.
+    #[arg(long, value_name = "FILE.csv")]
+    points: Option<PathBuf>,
+}
+
+fn parse_point(text: &str) -> Result<(f64, f64), String> {
+    let point = text
+        .split_once(',')
+        .and_then(|(x, y)| Some((x.trim().parse().ok()?, y.trim().parse().ok()?)));
+    point.ok_or_else(|| "two numbers are needed, such as 2600123.4,1200456.7".into())
+}
+
+fn read_points(path: &PathBuf) -> Result<Vec<(f64, f64)>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{} cannot be read", path.display()))?;
+    let mut points = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let mut parts = line.splitn(3, [',', ';', '\t']);
+        let text = format!(
+            "{},{}",
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default()
+        );
+        match parse_point(&text) {
+            Ok(point) => points.push(point),
+            // A first line may name the columns.
+            Err(_) if number == 0 => {}
+            Err(reason) => bail!("{}, line {}: {reason}", path.display(), number + 1),
+        }
+    }
+    Ok(points)
+}
+
+fn sample(surface: &Surface, scale: [f64; 2], x: f64, y: f64) -> Result<Value> {
+    let sample = match surface.at(x, y) {
+        Ok(sample) => sample,
+        Err(terrane::Error::NoHeight { .. }) => {
+            return Ok(json!({ "x": x, "y": y, "height_m": Value::Null }));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let derivatives = ground(&sample, scale);
+    Ok(json!({
+        "x": x, "y": y, "height_m": sample.height,
+        "gradient_east": derivatives.gradient[0], "gradient_north": derivatives.gradient[1],
+        "slope_deg": derivatives.slope_deg(), "aspect_deg": derivatives.aspect_deg(),
+        "laplacian_per_m": derivatives.laplacian(),
+        "profile_curvature_per_m": Some(derivatives.profile_curvature()).filter(|value| !value.is_nan()),
+        "plan_curvature_per_m": derivatives.plan_curvature(),
+        "hessian_per_m": hessian(&derivatives),
+    }))
+}
+
+fn hessian(derivatives: &Derivatives) -> [f64; 3] {
+    derivatives.hessian
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let mut points = arguments.at.clone();
+    if let Some(path) = &arguments.points {
+        points.extend(read_points(path)?);
+    }
+    if points.is_empty() {
+        bail!("no point was given: use --at X,Y or --points FILE.csv");
+    }
+    let terrain = arguments.file.terrain()?;
+    let scale = crate::commands::map_unit_m(&terrain)?;
+    let surface = terrain.surface()?;
+    let samples = points
+        .iter()
+        .map(|&(x, y)| sample(&surface, scale, x, y))
+        .collect::<Result<Vec<_>>>()?;
+    if common.json {
+        return print_json(&samples);
+    }
+    let number = |sample: &Value, key: &str, digits: usize| {
+        sample[key]
+            .as_f64()
+            .map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    let rows: Vec<Vec<String>> = samples
+        .iter()
+        .map(|sample| {
+            vec![
+                number(sample, "x", 3),
+                number(sample, "y", 3),
+                number(sample, "height_m", 3),
+                number(sample, "slope_deg", 2),
+                number(sample, "aspect_deg", 1),
+                number(sample, "laplacian_per_m", 5),
+                number(sample, "profile_curvature_per_m", 5),
+                number(sample, "plan_curvature_per_m", 5),
+            ]
+        })
+        .collect();
+    print(&table(
+        &[
+            "x",
+            "y",
+            "height m",
+            "slope °",
+            "aspect °",
+            "laplacian 1/m",
+            "profile 1/m",
+            "plan 1/m",
+        ],
+        &rows,
+    ))
+}

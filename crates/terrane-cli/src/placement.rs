@@ -1,0 +1,116 @@
+//! What a neural terrain file keeps of a raster's description, and back.
+
+use anyhow::{Result, anyhow};
+use terrane::format::{GeoKeys, Header, Samples};
+use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
+
+const SAMPLE_TYPES: [SampleType; 8] = [
+    SampleType::U8,
+    SampleType::I8,
+    SampleType::U16,
+    SampleType::I16,
+    SampleType::U32,
+    SampleType::I32,
+    SampleType::F32,
+    SampleType::F64,
+];
+
+/// GDAL's order of a transform's six numbers.
+pub(crate) fn affine_numbers(affine: &Affine) -> [f64; 6] {
+    [
+        affine.x,
+        affine.x_per_column,
+        affine.x_per_row,
+        affine.y,
+        affine.y_per_column,
+        affine.y_per_row,
+    ]
+}
+
+/// A transform from its six numbers.
+pub(crate) fn affine(numbers: [f64; 6]) -> Affine {
+    let [x, x_per_column, x_per_row, y, y_per_column, y_per_row] = numbers;
+    Affine {
+        x,
+        x_per_column,
+        x_per_row,
+        y,
+        y_per_column,
+        y_per_row,
+    }
+}
+
+/// GeoTIFF's keys as the file keeps them.
+pub(crate) fn geo_keys(crs: &Crs) -> GeoKeys {
+    GeoKeys {
+        directory: crs.directory.clone(),
+        doubles: crs.doubles.clone(),
+        text: crs.text.clone(),
+    }
+}
+
+/// How a source stores its heights, as the file keeps it.
+pub(crate) fn samples(info: &RasterInfo) -> Samples {
+    let storage = &info.storage;
+    Samples {
+        kind: storage.sample.name().to_owned(),
+        nodata: storage.nodata,
+        scale: storage.band.scale,
+        offset: storage.band.offset,
+        unit: storage.band.unit.clone(),
+        description: storage.band.description.clone(),
+    }
+}
+
+/// Where the raster of a file lies.
+pub(crate) fn georeference(header: &Header) -> Georeference {
+    let keys = &header.geo_keys;
+    let crs = Crs {
+        directory: keys.directory.clone(),
+        doubles: keys.doubles.clone(),
+        text: keys.text.clone(),
+    };
+    Georeference {
+        anchor: affine(header.affine),
+        placed: header.is_placed,
+        crs,
+    }
+}
+
+/// How a decoded raster is stored: as its source where every value is the source's, else as 32-bit floats.
+pub(crate) fn storage(header: &Header, as_source: bool) -> Result<Storage> {
+    let samples = &header.samples;
+    let sample = SAMPLE_TYPES
+        .into_iter()
+        .find(|sample| sample.name() == samples.kind)
+        .ok_or_else(|| {
+            anyhow!(
+                "the file's samples are of the unknown type {}",
+                samples.kind
+            )
+        })?;
+    let mut band = BandMetadata {
+        unit: samples.unit.clone(),
+        description: samples.description.clone(),
+        ..BandMetadata::default()
+    };
+    if as_source {
+        band.scale = samples.scale;
+        band.offset = samples.offset;
+        let nodata = samples.nodata;
+        return Ok(Storage {
+            sample,
+            nodata,
+            band,
+        });
+    }
+    Ok(Storage {
+        sample: if sample == SampleType::F64 {
+            SampleType::F64
+        } else {
+            SampleType::F32
+        },
+        nodata: Some(samples.nodata.unwrap_or(-9999.0)),
+        band,
+    })
+}

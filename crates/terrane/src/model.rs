@@ -1,0 +1,158 @@
+//! A trained model: a method's network with its name, its tables, and the hash that files know it by.
+
+use std::sync::OnceLock;
+
+use burn::tensor::Device;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use terrane_format::tokens::{WIDTHS, alphabet};
+use terrane_format::{Error as FormatError, TokenTables};
+
+use crate::methods::{MethodConfig, Model};
+use crate::weights::{Array, Weights, WeightsError};
+
+/// The note of a weights file that holds its configuration.
+const CONFIG_KEY: &str = "config";
+/// HUVR+SIREN of the small preset, trained on the training rasters of the benchmark.
+const BUILT_IN: &[u8] = include_bytes!("../models/huvr-siren-small.safetensors");
+
+/// How tiles are brought to a common range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalise {
+    /// By the least and greatest height.
+    MinMax,
+    /// By mean and standard deviation.
+    ZScore,
+}
+
+/// A network that is ready to code tiles.
+#[derive(Debug, Clone)]
+pub struct TrainedModel {
+    /// The name of its configuration.
+    pub name: String,
+    /// The method.
+    pub config: MethodConfig,
+    /// How tiles are normalised.
+    pub normalise: Normalise,
+    /// The network.
+    pub network: Model,
+    /// Probabilities of its symbols.
+    pub tables: TokenTables,
+    /// SHA-256 of its file.
+    pub sha256: [u8; 32],
+}
+
+/// What can be wrong with a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The weights are not those of the configuration.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The configuration cannot be read.
+    #[error("its configuration cannot be read: {0}")]
+    Config(#[from] toml::de::Error),
+    /// The tables are not those of the network.
+    #[error("its tables cannot be used: {0}")]
+    Tables(#[from] FormatError),
+    /// There are no tables.
+    #[error("it has no tables for its symbols; `terrane tables MODEL --data DIR` makes them")]
+    NoTables,
+}
+
+/// What a model needs of the configuration it was trained with.
+#[derive(Deserialize)]
+struct Settings {
+    name: String,
+    data: DataSettings,
+    method: MethodConfig,
+}
+
+#[derive(Deserialize)]
+struct DataSettings {
+    normalise: Normalise,
+}
+
+/// The name of the tables of a width in a weights file.
+pub fn table_name(bits: u8) -> String {
+    format!("tables.int{bits}")
+}
+
+/// Tables as arrays of a weights file.
+pub fn table_arrays(tables: &TokenTables) -> Vec<(String, Array)> {
+    WIDTHS
+        .iter()
+        .filter_map(|&bits| {
+            let tables = tables.of(bits)?;
+            let values = tables
+                .iter()
+                .flat_map(|table| table.sizes().map(|size| size as f32).collect::<Vec<_>>())
+                .collect();
+            Some((
+                table_name(bits),
+                Array {
+                    shape: vec![tables.len(), alphabet(bits)],
+                    values,
+                },
+            ))
+        })
+        .collect()
+}
+
+impl TrainedModel {
+    /// Reads a model from the bytes of its file.
+    pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self, ModelError> {
+        let mut weights = Weights::from_bytes(bytes)?;
+        let missing = || WeightsError::Missing {
+            name: CONFIG_KEY.into(),
+        };
+        let settings: Settings =
+            toml::from_str(weights.metadata.get(CONFIG_KEY).ok_or_else(missing)?)?;
+        let mut arrays = Vec::new();
+        for bits in WIDTHS {
+            arrays.push(
+                weights
+                    .arrays
+                    .remove(&table_name(bits))
+                    .ok_or(ModelError::NoTables)?,
+            );
+        }
+        let channels = arrays[0].shape.first().copied().unwrap_or(0);
+        let tables = TokenTables::from_sizes(channels, |bits| {
+            let index = WIDTHS.iter().position(|&width| width == bits).unwrap_or(0);
+            arrays[index]
+                .values
+                .iter()
+                .map(|&size| size as u16)
+                .collect()
+        })?;
+        let network = weights.load_into(settings.method.init(0, device))?;
+        Ok(Self {
+            name: settings.name,
+            config: settings.method,
+            normalise: settings.data.normalise,
+            network,
+            tables,
+            sha256: Sha256::digest(bytes).into(),
+        })
+    }
+
+    /// The model inside this program: HUVR+SIREN of the small preset.
+    pub fn built_in() -> &'static Self {
+        static MODEL: OnceLock<TrainedModel> = OnceLock::new();
+        MODEL.get_or_init(|| {
+            Self::from_bytes(BUILT_IN, &Device::flex()).expect("the model in the program is whole")
+        })
+    }
+
+    /// The file of the built-in model.
+    pub fn built_in_bytes() -> &'static [u8] {
+        BUILT_IN
+    }
+
+    /// Tokens of a tile and their channels.
+    pub fn token_shape(&self) -> [usize; 2] {
+        self.config.token_shape()
+    }
+}

@@ -1,0 +1,186 @@
+//! A file at any pixel size: finer ones sample the surface, coarser ones take means of what they cover.
+
+use std::ops::Range;
+
+use terrane_format::Window;
+
+use crate::Error;
+use crate::terrain::Terrain;
+
+/// A part of a file with pixels of another size.
+#[derive(Debug)]
+pub struct Resampled<'a> {
+    terrain: &'a Terrain,
+    window: Window,
+    factor: f64,
+    width: usize,
+    height: usize,
+    /// The overview that means are taken of.
+    level: u8,
+}
+
+impl<'a> Resampled<'a> {
+    /// A window of the raster with pixels `factor` times as large, from the window's corner.
+    pub fn new(terrain: &'a Terrain, window: Window, factor: f64) -> Result<Self, Error> {
+        let count = |size: usize| (size as f64 / factor - 1e-9).ceil().max(1.0);
+        let (width, height) = (count(window.width), count(window.height));
+        if !(factor > 0.0 && factor.is_finite()) || width * height > 1e11 {
+            return Err(Error::Setting {
+                what: "the pixel size",
+                must: "a sensible part of the raster",
+                value: factor.to_string(),
+            });
+        }
+        let levels = terrain.header().pyramid.levels();
+        // Some pixels across each mean, so that parts of pixels matter little.
+        let level = (factor / 4.0)
+            .log2()
+            .floor()
+            .clamp(0.0, f64::from(levels - 1)) as u8;
+        Ok(Self {
+            terrain,
+            window,
+            factor,
+            width: width as usize,
+            height: height as usize,
+            level,
+        })
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Some rows of heights; NaN where there is no data.
+    pub fn rows(&self, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>, Error> {
+        if self.factor > 1.0 {
+            return self.means(rows, jobs);
+        }
+        let surface = self.terrain.surface()?;
+        let (first_column, first_row) = (self.window.column as f64, self.window.row as f64);
+        let row_heights = |row: usize| -> Result<Vec<f64>, Error> {
+            let y = first_row + (row as f64 + 0.5) * self.factor;
+            (0..self.width)
+                .map(|column| {
+                    let x = first_column + (column as f64 + 0.5) * self.factor;
+                    Ok(surface.height_at_pixel(x, y)?.unwrap_or(f64::NAN))
+                })
+                .collect()
+        };
+        in_parallel(rows, jobs, &row_heights)
+    }
+
+    /// Means over what each pixel covers of the overview, parts of pixels counted as parts.
+    fn means(&self, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>, Error> {
+        let scale = f64::from(1_u32 << self.level);
+        let (level_width, level_height) = self
+            .terrain
+            .header()
+            .pyramid
+            .size(self.level)
+            .unwrap_or_default();
+        let span = |start: f64, index: usize, size: u32| {
+            let from = (start + index as f64 * self.factor) / scale;
+            let to = ((start + (index + 1) as f64 * self.factor) / scale).min(f64::from(size));
+            (from, to.max(from))
+        };
+        let (top, _) = span(self.window.row as f64, rows.start, level_height);
+        let (_, bottom) = span(self.window.row as f64, rows.end - 1, level_height);
+        let (left, _) = span(self.window.column as f64, 0, level_width);
+        let (_, right) = span(self.window.column as f64, self.width - 1, level_width);
+        let end = |value: f64, first: usize, size: u32| {
+            ((value - 1e-9).ceil() as usize).clamp(first + 1, size as usize)
+        };
+        let (column, row) = (
+            (left as usize).min(level_width as usize - 1),
+            (top as usize).min(level_height as usize - 1),
+        );
+        let window = Window {
+            column,
+            row,
+            width: end(right, column, level_width) - column,
+            height: end(bottom, row, level_height) - row,
+        };
+        let heights = self.terrain.read_with(self.level, window, jobs)?;
+        let row_means = |row: usize| -> Result<Vec<f64>, Error> {
+            let vertical = weights(
+                span(self.window.row as f64, row, level_height),
+                window.row,
+                window.height,
+            );
+            Ok((0..self.width)
+                .map(|column| {
+                    let horizontal = weights(
+                        span(self.window.column as f64, column, level_width),
+                        window.column,
+                        window.width,
+                    );
+                    let (mut sum, mut whole) = (0.0, 0.0);
+                    for &(row, y) in &vertical {
+                        for &(column, x) in &horizontal {
+                            let height = heights[row * window.width + column];
+                            if !height.is_nan() {
+                                sum += x * y * height;
+                                whole += x * y;
+                            }
+                        }
+                    }
+                    if whole > 0.0 { sum / whole } else { f64::NAN }
+                })
+                .collect())
+        };
+        in_parallel(rows, 1, &row_means)
+    }
+}
+
+/// Pixels that a span covers, from the first of a window, and how much of each.
+fn weights((from, to): (f64, f64), first: usize, count: usize) -> Vec<(usize, f64)> {
+    let mut weights = Vec::new();
+    let mut index = (from as usize).max(first);
+    while index < first + count && (index as f64) < to {
+        let covered = to.min((index + 1) as f64) - from.max(index as f64);
+        if covered > 1e-9 {
+            weights.push((index - first, covered));
+        }
+        index += 1;
+    }
+    weights
+}
+
+fn in_parallel(
+    rows: Range<usize>,
+    jobs: usize,
+    row: &(dyn Fn(usize) -> Result<Vec<f64>, Error> + Sync),
+) -> Result<Vec<f64>, Error> {
+    let all: Vec<usize> = rows.collect();
+    let share = all.len().div_ceil(jobs.max(1)).max(1);
+    let parts: Vec<Result<Vec<f64>, Error>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = all
+            .chunks(share)
+            .map(|part| {
+                scope.spawn(move || {
+                    let mut heights = Vec::new();
+                    for &index in part {
+                        heights.extend(row(index)?);
+                    }
+                    Ok(heights)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err(Error::Stopped)))
+            .collect()
+    });
+    let mut heights = Vec::new();
+    for part in parts {
+        heights.extend(part?);
+    }
+    Ok(heights)
+}

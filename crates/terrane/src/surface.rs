@@ -1,0 +1,280 @@
+//! The continuous surface of a file: height, gradient and curvature at any point, C² everywhere.
+//!
+//! Every tile has a surface of its own that passes through its heights at pixel centres: the networks of its tokens plus
+//! what they left over, or the kernel through its heights. Between the last pixel centres of two tiles, one passes into
+//! the other; at the centres themselves each tile is alone, so decoding a tile never needs its neighbours.
+
+use terrane_format::{LevelTile, TileId};
+
+use crate::Error;
+use crate::kernel::{PixelJet, interpolate, step};
+use crate::terrain::Terrain;
+use crate::tile_codec::Tile;
+
+/// Half the width, in pixels, of the band in which one tile passes into the next: up to the pixel centres.
+const BAND: f64 = 0.5;
+
+/// The surface at a point, in map units and metres.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Height in metres.
+    pub height: f64,
+    /// Change of height per map unit along x and y.
+    pub gradient: [f64; 2],
+    /// Second derivatives: along x, mixed, along y.
+    pub hessian: [f64; 3],
+}
+
+/// The surface of a file.
+#[derive(Debug)]
+pub struct Surface<'a> {
+    terrain: &'a Terrain,
+    width: usize,
+    height: usize,
+    side: usize,
+    corner: [f64; 6],
+    /// Pixels per map unit: column by x, column by y, row by x, row by y.
+    inverse: [f64; 4],
+}
+
+impl<'a> Surface<'a> {
+    pub(crate) fn new(terrain: &'a Terrain) -> Result<Self, Error> {
+        let header = terrain.header();
+        let corner = terrain.corner_affine();
+        let [_, a, b, _, c, d] = corner;
+        let determinant = a * d - b * c;
+        if determinant == 0.0 || !determinant.is_finite() {
+            return Err(Error::Setting {
+                what: "the transform of the raster",
+                must: "invertible",
+                value: format!("{:?}", header.affine),
+            });
+        }
+        let (width, height) = header.pyramid.size(0).unwrap_or_default();
+        Ok(Self {
+            terrain,
+            corner,
+            width: width as usize,
+            height: height as usize,
+            side: header.pyramid.side().into(),
+            inverse: [
+                d / determinant,
+                -b / determinant,
+                -c / determinant,
+                a / determinant,
+            ],
+        })
+    }
+
+    /// Pixel coordinates of a point: the first pixel reaches from 0 to 1.
+    pub fn pixel(&self, x: f64, y: f64) -> (f64, f64) {
+        let [x0, _, _, y0, _, _] = self.corner;
+        let [column_x, column_y, row_x, row_y] = self.inverse;
+        (
+            column_x * (x - x0) + column_y * (y - y0),
+            row_x * (x - x0) + row_y * (y - y0),
+        )
+    }
+
+    /// The surface at a point of the map; an error where there is no data.
+    pub fn at(&self, x: f64, y: f64) -> Result<Sample, Error> {
+        let (column, row) = self.pixel(x, y);
+        let jet = self
+            .at_pixel(column, row)?
+            .ok_or(Error::NoHeight { x, y })?;
+        let [a, b, c, d] = self.inverse;
+        Ok(Sample {
+            height: jet.value,
+            gradient: [jet.x * a + jet.y * c, jet.x * b + jet.y * d],
+            hessian: [
+                jet.xx * a * a + 2.0 * jet.xy * a * c + jet.yy * c * c,
+                jet.xx * a * b + jet.xy * (a * d + b * c) + jet.yy * c * d,
+                jet.xx * b * b + 2.0 * jet.xy * b * d + jet.yy * d * d,
+            ],
+        })
+    }
+
+    /// The height at a place in pixels, or `None` where there is no data.
+    pub fn height_at_pixel(&self, column: f64, row: f64) -> Result<Option<f64>, Error> {
+        Ok(self.at_pixel(column, row)?.map(|jet| jet.value))
+    }
+
+    fn at_pixel(&self, column: f64, row: f64) -> Result<Option<PixelJet>, Error> {
+        let is_inside = (0.0..=self.width as f64).contains(&column)
+            && (0.0..=self.height as f64).contains(&row);
+        if !is_inside {
+            return Ok(None);
+        }
+        let (pixel_column, pixel_row) = (
+            (column as usize).min(self.width - 1),
+            (row as usize).min(self.height - 1),
+        );
+        let own = TileId {
+            column: pixel_column / self.side,
+            row: pixel_row / self.side,
+        };
+        let Some(tile) = self.tile(own)? else {
+            return Ok(None);
+        };
+        if tile.is_missing(
+            pixel_column - tile.window.column,
+            pixel_row - tile.window.row,
+        ) {
+            return Ok(None);
+        }
+        // Neighbours without data take no part; the others share the band along the border.
+        let mut sum = PixelJet::default();
+        let mut whole = PixelJet::default();
+        for (tile_row, y) in self.shares(row, own.row, self.height) {
+            for (tile_column, x) in self.shares(column, own.column, self.width) {
+                let Some(tile) = self.tile(TileId {
+                    column: tile_column,
+                    row: tile_row,
+                })?
+                else {
+                    continue;
+                };
+                let weight = PixelJet {
+                    value: x[0],
+                    x: x[1],
+                    xx: x[2],
+                    ..PixelJet::default()
+                }
+                .times(PixelJet {
+                    value: y[0],
+                    y: y[1],
+                    yy: y[2],
+                    ..PixelJet::default()
+                });
+                if weight == PixelJet::default() {
+                    continue;
+                }
+                sum = sum.plus(self.tile_jet(&tile, column, row)?.times(weight));
+                whole = whole.plus(weight);
+            }
+        }
+        if whole.value < 1.0 - 1e-9 {
+            // A neighbour is absent: what is left of the band belongs to this tile.
+            return self.tile_jet(&tile, column, row).map(Some);
+        }
+        Ok(Some(sum))
+    }
+
+    fn tile(&self, id: TileId) -> Result<Option<std::sync::Arc<Tile>>, Error> {
+        self.terrain.tile(LevelTile { level: 0, id })
+    }
+
+    /// Tiles that cover a place on one axis, with their shares.
+    fn shares(&self, position: f64, own: usize, size: usize) -> Vec<(usize, [f64; 3])> {
+        let border = (position / self.side as f64).round();
+        let distance = position - border * self.side as f64;
+        let is_inner = border >= 1.0 && (border * self.side as f64) < size as f64;
+        if !is_inner || distance.abs() >= BAND {
+            return vec![(own, [1.0, 0.0, 0.0])];
+        }
+        let right = border as usize;
+        let [value, first, second] = step((distance + BAND) / (2.0 * BAND));
+        let (first, second) = (first / (2.0 * BAND), second / (4.0 * BAND * BAND));
+        vec![
+            (right - 1, [1.0 - value, -first, -second]),
+            (right, [value, first, second]),
+        ]
+    }
+
+    /// The surface of one tile, which may be asked a little beyond its border.
+    fn tile_jet(&self, tile: &Tile, column: f64, row: f64) -> Result<PixelJet, Error> {
+        let window = tile.window;
+        let (x, y) = (column - window.column as f64, row - window.row as f64);
+        if let Some((field, map, remains)) = tile.field(self.terrain.codec()) {
+            let mut jet = field.jet(x, y).scaled(map.range_m.into());
+            jet.value += f64::from(map.low_m);
+            if remains.is_empty() {
+                return Ok(jet);
+            }
+            // Beyond its border a tile's remains go on as they end: those of the next belong to other tokens.
+            let clamp =
+                |index: isize, size: usize| index.clamp(0, size.cast_signed() - 1).cast_unsigned();
+            let left_over = interpolate(x - 0.5, y - 0.5, |column, row| {
+                remains[clamp(row, window.height) * window.width + clamp(column, window.width)]
+            });
+            return Ok(jet.plus(left_over));
+        }
+        let mut failed = None;
+        let jet = interpolate(column - 0.5, row - 0.5, |column, row| {
+            self.node(tile, column, row).unwrap_or_else(|error| {
+                failed = Some(error);
+                0.0
+            })
+        });
+        failed.map_or(Ok(jet), Err)
+    }
+
+    /// The height at a pixel centre, of this tile or a neighbour; beyond all data it goes on quadratically.
+    fn node(&self, tile: &Tile, column: isize, row: isize) -> Result<f64, Error> {
+        if let Some(height) = self.known(tile, column, row)? {
+            return Ok(height);
+        }
+        let window = tile.window;
+        let toward = |index: isize, start: usize, size: usize| {
+            let (first, last) = (start.cast_signed(), (start + size).cast_signed() - 1);
+            index.clamp(first, last)
+        };
+        let (inner_column, inner_row) = (
+            toward(column, window.column, window.width),
+            toward(row, window.row, window.height),
+        );
+        // One axis at a time: first back into the tile's columns, then into its rows.
+        let along =
+            |distance: isize, at: &dyn Fn(isize) -> Result<f64, Error>| -> Result<f64, Error> {
+                let sign = -distance.signum();
+                let (z0, z1, z2) = (at(0)?, at(sign)?, at(2 * sign)?);
+                let n = distance.abs() as f64;
+                Ok(z0 + n * (1.5 * z0 - 2.0 * z1 + 0.5 * z2) + 0.5 * n * n * (z0 - 2.0 * z1 + z2))
+            };
+        let inside = |column: isize, row: isize| -> f64 {
+            let column =
+                toward(column, window.column, window.width).cast_unsigned() - window.column;
+            let row = toward(row, window.row, window.height).cast_unsigned() - window.row;
+            tile.heights[row * window.width + column]
+        };
+        if column == inner_column {
+            along(row - inner_row, &|offset| {
+                Ok(inside(column, inner_row + offset))
+            })
+        } else {
+            along(column - inner_column, &|offset| {
+                if row == inner_row {
+                    Ok(inside(inner_column + offset, row))
+                } else {
+                    along(row - inner_row, &|row_offset| {
+                        Ok(inside(inner_column + offset, inner_row + row_offset))
+                    })
+                }
+            })
+        }
+    }
+
+    fn known(&self, tile: &Tile, column: isize, row: isize) -> Result<Option<f64>, Error> {
+        let (Ok(column), Ok(row)) = (usize::try_from(column), usize::try_from(row)) else {
+            return Ok(None);
+        };
+        if column >= self.width || row >= self.height {
+            return Ok(None);
+        }
+        let window = tile.window;
+        let at = |tile: &Tile| {
+            let window = tile.window;
+            tile.heights[(row - window.row) * window.width + column - window.column]
+        };
+        let is_own = (window.column..window.column + window.width).contains(&column)
+            && (window.row..window.row + window.height).contains(&row);
+        if is_own {
+            return Ok(Some(at(tile)));
+        }
+        let neighbour = self.tile(TileId {
+            column: column / self.side,
+            row: row / self.side,
+        })?;
+        Ok(neighbour.map(|tile| at(&tile)))
+    }
+}

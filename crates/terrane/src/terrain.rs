@@ -1,0 +1,266 @@
+//! An open neural terrain file.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use terrane_format::{
+    Coding, Header, LevelTile, LocalFile, Promise, Reader, Source, TileId, TileStatistics, Window,
+};
+
+use crate::Error;
+use crate::model::TrainedModel;
+use crate::surface::Surface;
+use crate::tile_codec::{Rate, Tile, TileCodec};
+
+/// Decoded tiles that are kept.
+const KEPT: usize = 64;
+
+/// An open file: its description, its tiles, its surface.
+#[derive(Debug)]
+pub struct Terrain {
+    reader: Reader,
+    codec: TileCodec,
+    tiles: Mutex<Kept>,
+}
+
+/// Tiles by place, with the time they were last used.
+#[derive(Debug, Default)]
+struct Kept {
+    clock: u64,
+    tiles: HashMap<LevelTile, (u64, Option<Arc<Tile>>)>,
+}
+
+/// Opens a file of this machine or, with the feature `remote`, at an address; its model must be inside it or the one
+/// inside this program.
+pub fn open(path: impl AsRef<Path>) -> Result<Terrain, Error> {
+    Terrain::open(source(path.as_ref())?, None)
+}
+
+/// The bytes of a file of this machine or, with the feature `remote`, at an address.
+pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
+    #[cfg(feature = "remote")]
+    if let Some(address) = path
+        .to_str()
+        .filter(|name| crate::RemoteFile::is_address(name))
+    {
+        return Ok(Box::new(crate::RemoteFile::open(address)?));
+    }
+    Ok(Box::new(LocalFile::open(path)?))
+}
+
+impl Terrain {
+    /// Opens a file from any source, with its model where it is neither inside the file nor inside this program.
+    pub fn open(source: Box<dyn Source>, model: Option<TrainedModel>) -> Result<Self, Error> {
+        let reader = Reader::open(source)?;
+        let header = reader.header();
+        let model = match &header.model {
+            None => None,
+            Some(id) => {
+                let built_in = TrainedModel::built_in();
+                let model = match (model, reader.embedded_model()?) {
+                    (Some(model), _) => model,
+                    (None, Some(bytes)) => {
+                        TrainedModel::from_bytes(&bytes, &burn::tensor::Device::flex())?
+                    }
+                    (None, None) if built_in.sha256 == id.sha256 => built_in.clone(),
+                    (None, None) => return Err(Error::NoModel),
+                };
+                if model.sha256 != id.sha256 {
+                    return Err(Error::OtherModel {
+                        name: id.name.clone(),
+                        expected: hexadecimal(&id.sha256),
+                        found: hexadecimal(&model.sha256),
+                    });
+                }
+                Some(model)
+            }
+        };
+        let codec = TileCodec {
+            model,
+            bits: 8,
+            coding: Coding::Shortest,
+            rate: match header.promise {
+                Promise::Lossless => Rate::Lossless,
+                _ => Rate::Tokens,
+            },
+            is_f32: header.samples.kind == "float32",
+        };
+        Ok(Self {
+            reader,
+            codec,
+            tiles: Mutex::default(),
+        })
+    }
+
+    /// What the file holds.
+    pub fn header(&self) -> &Header {
+        self.reader.header()
+    }
+
+    /// The file below.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(crate) fn codec(&self) -> &TileCodec {
+        &self.codec
+    }
+
+    /// The continuous surface at full resolution.
+    pub fn surface(&self) -> Result<Surface<'_>, Error> {
+        Surface::new(self)
+    }
+
+    /// Decodes a tile; `None` where it has no data.
+    pub fn tile(&self, place: LevelTile) -> Result<Option<Arc<Tile>>, Error> {
+        let lock = || self.tiles.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut kept = lock();
+            kept.clock += 1;
+            let clock = kept.clock;
+            if let Some((used, tile)) = kept.tiles.get_mut(&place) {
+                *used = clock;
+                return Ok(tile.clone());
+            }
+        }
+        let tile = self.decode(place)?.map(Arc::new);
+        let mut kept = lock();
+        if kept.tiles.len() >= KEPT
+            && let Some(oldest) = kept
+                .tiles
+                .iter()
+                .min_by_key(|(_, (used, _))| *used)
+                .map(|(place, _)| *place)
+        {
+            kept.tiles.remove(&oldest);
+        }
+        let clock = kept.clock;
+        kept.tiles.insert(place, (clock, tile.clone()));
+        Ok(tile)
+    }
+
+    /// Decodes a tile without keeping it.
+    pub fn decode(&self, place: LevelTile) -> Result<Option<Tile>, Error> {
+        let window = self.header().pyramid.window(place)?;
+        let record = self.reader.tile(place)?;
+        record
+            .map(|record| self.codec.decode(&record, window))
+            .transpose()
+    }
+
+    /// What the file says of a tile, without decoding it; `None` where it has no data.
+    pub fn tile_statistics(&self, place: LevelTile) -> Result<Option<TileStatistics>, Error> {
+        Ok(self.reader.tile(place)?.map(|record| record.statistics))
+    }
+
+    /// The transform from the corner of the first pixel, in GDAL's order.
+    pub fn corner_affine(&self) -> [f64; 6] {
+        let header = self.header();
+        let [x, a, b, y, c, d] = header.affine;
+        if header.is_placed && header.pixel_is_point {
+            [x - 0.5 * a - 0.5 * b, a, b, y - 0.5 * c - 0.5 * d, c, d]
+        } else {
+            header.affine
+        }
+    }
+
+    /// As [`Terrain::read`], with so many threads and without keeping tiles: for going through a whole file.
+    pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
+        let pyramid = &self.header().pyramid;
+        self.check_window(level, window)?;
+        let side = usize::from(pyramid.side());
+        let mut places = Vec::new();
+        for row in window.row / side..(window.row + window.height).div_ceil(side) {
+            for column in window.column / side..(window.column + window.width).div_ceil(side) {
+                places.push(LevelTile {
+                    level,
+                    id: TileId { column, row },
+                });
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
+        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..jobs.clamp(1, places.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some(&place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        match self.decode(place) {
+                            Ok(None) => {}
+                            Ok(Some(tile)) => paste(
+                                &tile,
+                                window,
+                                &mut heights.lock().unwrap_or_else(PoisonError::into_inner),
+                            ),
+                            Err(error) => {
+                                *failure.lock().unwrap_or_else(PoisonError::into_inner) =
+                                    Some(error);
+                                return;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(heights.into_inner().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    fn check_window(&self, level: u8, window: Window) -> Result<(), Error> {
+        let (width, height) = self.header().pyramid.size(level).unwrap_or_default();
+        if window.fits(width as usize, height as usize) {
+            return Ok(());
+        }
+        Err(Error::Setting {
+            what: "a window",
+            must: "inside the raster",
+            value: format!(
+                "{}x{} at column {}, row {} of level {level}",
+                window.width, window.height, window.column, window.row
+            ),
+        })
+    }
+
+    /// Heights of a window of a level, row by row; NaN where there is no data.
+    pub fn read(&self, level: u8, window: Window) -> Result<Vec<f64>, Error> {
+        let pyramid = &self.header().pyramid;
+        self.check_window(level, window)?;
+        let mut heights = vec![f64::NAN; window.width * window.height];
+        let side = usize::from(pyramid.side());
+        for row in window.row / side..(window.row + window.height).div_ceil(side) {
+            for column in window.column / side..(window.column + window.width).div_ceil(side) {
+                let Some(tile) = self.tile(LevelTile {
+                    level,
+                    id: TileId { column, row },
+                })?
+                else {
+                    continue;
+                };
+                paste(&tile, window, &mut heights);
+            }
+        }
+        Ok(heights)
+    }
+}
+
+/// Puts the part of a tile that a window shares into the window's heights.
+fn paste(tile: &Tile, window: Window, heights: &mut [f64]) {
+    let Some(shared) = tile.window.intersection(&window) else {
+        return;
+    };
+    let valid = tile.valid_heights();
+    for row in shared.row..shared.row + shared.height {
+        let from = (row - tile.window.row) * tile.window.width + shared.column - tile.window.column;
+        let to = (row - window.row) * window.width + shared.column - window.column;
+        heights[to..to + shared.width].copy_from_slice(&valid[from..from + shared.width]);
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

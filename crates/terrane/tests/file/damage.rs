@@ -1,0 +1,96 @@
+//! Damaged files: an error, never a wrong height.
+
+use terrane::format::{LevelTile, TileId};
+use terrane::{Rate, Terrain};
+
+use crate::{Raster, integers, tokens};
+
+/// Everything a careful reader does.
+fn read_all(file: &[u8]) -> Result<(), terrane::Error> {
+    let terrain = Terrain::open(Box::new(file.to_vec()), None)?;
+    terrain.reader().check_layout()?;
+    let pyramid = terrain.header().pyramid.clone();
+    for number in 0..pyramid.tiles() {
+        terrain.reader().tile(pyramid.tile(number).unwrap())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_an_error() {
+    let raster = Raster::hills(90, 180);
+    for codec in [integers(Rate::MaxError(0.5)), tokens(Rate::MaxError(0.5))] {
+        let (file, _) = raster.encode(&codec, 1);
+        read_all(&file).unwrap();
+        let mut damaged = file.clone();
+        // Every byte of what matters, and of the long padding of the head some.
+        for place in (0..700)
+            .chain((700..16_384).step_by(37))
+            .chain(16_370..file.len())
+        {
+            let bit = 1 << (place % 8);
+            damaged[place] ^= bit;
+            assert!(read_all(&damaged).is_err(), "byte {place}");
+            damaged[place] ^= bit;
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_or_added_to_is_an_error() {
+    let (file, _) = Raster::hills(90, 180).encode(&integers(Rate::MaxError(0.5)), 1);
+    for cut in (0..file.len()).step_by(61) {
+        assert!(read_all(&file[..cut]).is_err(), "{cut} bytes");
+    }
+    let mut longer = file.clone();
+    longer.push(0);
+    assert!(
+        read_all(&longer)
+            .unwrap_err()
+            .to_string()
+            .contains("cut off or added to")
+    );
+    assert!(
+        read_all(b"II*\0 a TIFF")
+            .unwrap_err()
+            .to_string()
+            .contains("not a neural terrain file")
+    );
+}
+
+#[test]
+fn another_model_is_refused() {
+    let (file, _) = Raster::hills(90, 90).encode(&tokens(Rate::Tokens), 1);
+    let mut other = terrane::TrainedModel::built_in().clone();
+    other.sha256[0] ^= 1;
+    let error = Terrain::open(Box::new(file), Some(other)).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("made with the model huvr-siren-small"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_tile_that_is_absent_is_not_one_that_is_damaged() {
+    let raster = Raster::new(300, 20, |x, _| if x < 256 { f64::NAN } else { 3.0 });
+    let (mut file, _) = raster.encode(&integers(Rate::MaxError(0.1)), 1);
+    let place = |column| LevelTile {
+        level: 0,
+        id: TileId { column, row: 0 },
+    };
+    let terrain = crate::open(&file);
+    assert!(terrain.tile(place(0)).unwrap().is_none());
+    let at = terrain.reader().place(place(1)).unwrap().unwrap();
+    file[at.offset as usize + 5] ^= 1;
+    let terrain = crate::open(&file);
+    assert!(terrain.tile(place(0)).unwrap().is_none());
+    assert!(
+        terrain
+            .tile(place(1))
+            .unwrap_err()
+            .to_string()
+            .contains("checksum")
+    );
+}

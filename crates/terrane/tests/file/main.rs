@@ -1,0 +1,168 @@
+//! Whole files: rasters in, heights and surfaces out.
+#![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
+
+mod damage;
+mod extremes;
+mod rates;
+#[cfg(feature = "remote")]
+mod remote;
+mod surfaces;
+
+use std::io::Cursor;
+
+use terrane::encode::encode;
+use terrane::format::{
+    Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
+};
+use terrane::tile_codec::Measured;
+use terrane::{Rate, Terrain, TileCodec, TrainedModel};
+
+/// A raster in memory.
+pub(crate) struct Raster {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) heights: Vec<f64>,
+}
+
+impl Raster {
+    pub(crate) fn new(
+        width: usize,
+        height: usize,
+        height_at: impl Fn(usize, usize) -> f64,
+    ) -> Self {
+        let heights = (0..width * height)
+            .map(|index| height_at(index % width, index / width))
+            .collect();
+        Self {
+            width,
+            height,
+            heights,
+        }
+    }
+
+    /// Hills with a gap, as 32-bit floats.
+    pub(crate) fn hills(width: usize, height: usize) -> Self {
+        Self::new(width, height, |column, row| {
+            let (x, y) = (column as f64, row as f64);
+            if (x - 40.0).hypot(y - 150.0) < 17.5 {
+                return f64::NAN;
+            }
+            let height = 431.0
+                + 12.0 * (x / 61.0).sin() * (y / 47.0).cos()
+                + 3.0 * (x / 9.0 + y / 13.0).sin()
+                + 0.05 * ((column * 7919 + row * 104_729) % 101) as f64 / 101.0;
+            f64::from(height as f32)
+        })
+    }
+
+    fn read(&self, window: Window) -> Vec<f64> {
+        (window.row..window.row + window.height)
+            .flat_map(|row| &self.heights[row * self.width + window.column..][..window.width])
+            .copied()
+            .collect()
+    }
+
+    /// The raster as a file.
+    pub(crate) fn encode(&self, codec: &TileCodec, jobs: usize) -> (Vec<u8>, Measured) {
+        self.try_encode(codec, jobs, 256).unwrap()
+    }
+
+    pub(crate) fn try_encode(
+        &self,
+        codec: &TileCodec,
+        jobs: usize,
+        side: u16,
+    ) -> Result<(Vec<u8>, Measured), terrane::Error> {
+        let (width, height) = (self.width as u32, self.height as u32);
+        let header = Header {
+            pyramid: Pyramid::new(
+                width,
+                height,
+                side,
+                Pyramid::levels_for(width, height, side),
+            )?,
+            method: if codec.model.is_some() {
+                Method::HuvrSiren
+            } else {
+                Method::Integers
+            },
+            affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
+            is_placed: true,
+            pixel_is_point: false,
+            epsg: [2056, 5728],
+            geo_keys: GeoKeys {
+                directory: vec![1, 1, 0, 1, 3072, 0, 1, 2056],
+                doubles: vec![0.5],
+                text: "CH1903+|".into(),
+            },
+            wkt: String::new(),
+            samples: Samples {
+                nodata: Some(-9999.0),
+                ..Samples::default()
+            },
+            promise: match codec.rate {
+                Rate::MaxError(bound) => Promise::MaxError(bound),
+                Rate::Lossless => Promise::Lossless,
+                _ => Promise::None,
+            },
+            statistics: Statistics::default(),
+            model: codec.model.as_ref().map(|model| ModelId {
+                sha256: model.sha256,
+                name: model.name.clone(),
+                address: String::new(),
+                embedded: None,
+            }),
+        };
+        let (file, measured) = encode(
+            Cursor::new(Vec::new()),
+            header,
+            codec,
+            None,
+            jobs,
+            &mut |window| Ok(self.read(window)),
+            &mut |_| Ok(()),
+        )?;
+        Ok((file.into_inner(), measured))
+    }
+}
+
+/// Integers at a rate.
+pub(crate) fn integers(rate: Rate) -> TileCodec {
+    TileCodec {
+        model: None,
+        bits: 8,
+        coding: Coding::Shortest,
+        rate,
+        is_f32: true,
+    }
+}
+
+/// The built-in HUVR+SIREN at a rate.
+pub(crate) fn tokens(rate: Rate) -> TileCodec {
+    TileCodec {
+        model: Some(TrainedModel::built_in().clone()),
+        ..integers(rate)
+    }
+}
+
+pub(crate) fn open(file: &[u8]) -> Terrain {
+    Terrain::open(Box::new(file.to_vec()), None).unwrap()
+}
+
+pub(crate) fn whole(terrain: &Terrain) -> Vec<f64> {
+    let (width, height) = terrain.header().pyramid.size(0).unwrap();
+    terrain
+        .read(0, Window::whole(width as usize, height as usize))
+        .unwrap()
+}
+
+/// The greatest difference of two rasters; gaps must be in the same places.
+pub(crate) fn greatest_difference(a: &[f64], b: &[f64]) -> f64 {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| {
+            assert_eq!(a.is_nan(), b.is_nan());
+            if a.is_nan() { 0.0 } else { (a - b).abs() }
+        })
+        .fold(0.0, f64::max)
+}

@@ -1,0 +1,135 @@
+//! What is asked for is what comes out.
+
+use terrane::Rate;
+use terrane::format::{Coding, Layer, LevelTile, TileId};
+
+use crate::{Raster, greatest_difference, integers, open, tokens, whole};
+
+#[test]
+fn a_bound_holds_at_every_pixel_with_every_method() {
+    let raster = Raster::hills(300, 270);
+    for bound in [0.01, 0.05, 0.1, 0.5] {
+        for codec in [
+            integers(Rate::MaxError(bound)),
+            tokens(Rate::MaxError(bound)),
+        ] {
+            let (file, measured) = raster.encode(&codec, 2);
+            let terrain = open(&file);
+            let error = greatest_difference(&raster.heights, &whole(&terrain));
+            assert!(error <= bound, "{error} above {bound}");
+            assert!((error - measured.max_error_m).abs() < 1e-9);
+            let header = terrain.header();
+            assert_eq!(header.statistics.max_error_m, measured.max_error_m);
+            assert_eq!(header.epsg, [2056, 5728]);
+            assert_eq!(header.geo_keys.text, "CH1903+|");
+        }
+    }
+}
+
+#[test]
+fn the_same_raster_gives_the_same_bytes_with_any_number_of_threads() {
+    let raster = Raster::hills(700, 300);
+    for codec in [integers(Rate::MaxError(0.1)), tokens(Rate::MaxError(0.1))] {
+        let (one, _) = raster.encode(&codec, 1);
+        for jobs in [2, 8] {
+            assert!(raster.encode(&codec, jobs).0 == one, "{jobs} threads");
+        }
+    }
+}
+
+#[test]
+fn lossless_is_exact() {
+    let floats = Raster::hills(300, 200);
+    let centimetres = Raster::new(300, 200, |column, row| {
+        f64::from((f64::from((column * row) as u32 % 5000) * 0.01) as f32)
+    });
+    let doubles = Raster::new(40, 30, |column, row| {
+        (column as f64).sqrt() - row as f64 / 3.0
+    });
+    let whole_metres = Raster::new(90, 80, |column, row| column as f64 - 2.0 * row as f64);
+    let mut bits = Vec::new();
+    for (raster, is_f32) in [
+        (&floats, true),
+        (&centimetres, true),
+        (&doubles, false),
+        (&whole_metres, false),
+    ] {
+        let codec = terrane::TileCodec {
+            is_f32,
+            ..integers(Rate::Lossless)
+        };
+        let (file, measured) = raster.encode(&codec, 2);
+        assert_eq!(measured.max_error_m, 0.0);
+        if is_f32 {
+            assert_eq!(
+                greatest_difference(&raster.heights, &whole(&open(&file))),
+                0.0
+            );
+        }
+        bits.push(file.len());
+    }
+    // A slope of whole metres is predicted: next to the head there is almost nothing.
+    assert!(bits[3] < 16_384 + 400, "{bits:?}");
+}
+
+#[test]
+fn rmse_and_bits_come_out_as_asked() {
+    let raster = Raster::hills(512, 256);
+    for target in [0.02, 0.2] {
+        for codec in [integers(Rate::Rmse(target)), tokens(Rate::Rmse(target))] {
+            let (_, measured) = raster.encode(&codec, 2);
+            assert!(
+                measured.rmse_m() <= target * 1.0001,
+                "{}",
+                measured.rmse_m()
+            );
+        }
+        let (_, measured) = raster.encode(&integers(Rate::Rmse(target)), 2);
+        assert!(measured.rmse_m() > 0.9 * target, "{}", measured.rmse_m());
+    }
+    for target in [1.5, 3.0] {
+        for codec in [integers(Rate::Bpp(target)), tokens(Rate::Bpp(target))] {
+            let (file, _) = raster.encode(&codec, 2);
+            let terrain = open(&file);
+            let place = LevelTile {
+                level: 0,
+                id: TileId { column: 1, row: 0 },
+            };
+            let bytes = terrain.reader().place(place).unwrap().unwrap().length as f64;
+            let bpp = bytes * 8.0 / 65_536.0;
+            assert!((bpp / target - 1.0).abs() < 0.02, "{bpp} for {target}");
+        }
+    }
+}
+
+#[test]
+fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables() {
+    let raster = Raster::hills(256, 256);
+    let model = terrane::TrainedModel::built_in();
+    for (bits, rate) in [(16, 2.0156), (8, 1.0117), (4, 0.5098), (2, 0.2588)] {
+        let place = LevelTile {
+            level: 0,
+            id: TileId { column: 0, row: 0 },
+        };
+        let sizes = [Coding::Fixed, Coding::Shortest].map(|coding| {
+            let codec = terrane::TileCodec {
+                bits,
+                coding,
+                ..tokens(Rate::Tokens)
+            };
+            let (file, _) = raster.encode(&codec, 1);
+            let record = open(&file).reader().tile(place).unwrap().unwrap();
+            let Layer::Tokens(bytes) = record.layer else {
+                panic!("a tile of tokens was asked for");
+            };
+            bytes
+        });
+        // Overhead of the record: coding, width, lowest height and range.
+        let bpp = (sizes[0].len() - 10) as f64 * 8.0 / 65_536.0;
+        assert!((bpp - rate).abs() < 5e-5, "{bits} bits: {bpp}");
+        let tokens = terrane::format::Tokens::parse(&sizes[1], &model.tables, 257 * 32).unwrap();
+        let ideal = model.tables.ideal_bits(&tokens).unwrap() / 8.0;
+        let coded = (sizes[1].len() - 10 - 64) as f64;
+        assert!(coded <= ideal * 1.01, "{bits} bits: {coded} for {ideal}");
+    }
+}

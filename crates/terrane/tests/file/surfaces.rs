@@ -1,0 +1,161 @@
+//! The continuous surface.
+
+use terrane::format::Window;
+use terrane::resample::Resampled;
+use terrane::{Rate, Surface};
+
+use crate::{Raster, integers, open, tokens, whole};
+
+/// Points inside patches, on their borders, beside and on borders of tiles, and at the edge of the raster.
+const PIXELS: [(f64, f64); 12] = [
+    (200.3, 100.7),
+    (16.0, 64.0),
+    (31.2, 95.9),
+    (255.9, 77.3),
+    (256.0, 80.0),
+    (256.3, 130.2),
+    (255.6, 255.8),
+    (100.0, 256.2),
+    (0.2, 0.2),
+    (299.9, 269.9),
+    (128.5, 128.5),
+    (112.0, 255.5),
+];
+
+fn point(pixel: (f64, f64)) -> (f64, f64) {
+    (2_600_000.0 + 2.0 * pixel.0, 1_200_000.0 - 2.0 * pixel.1)
+}
+
+fn check_derivatives(surface: &Surface, (x, y): (f64, f64)) {
+    let h = 1e-4;
+    let f = |x: f64, y: f64| surface.at(x, y).unwrap().height;
+    let sample = surface.at(x, y).unwrap();
+    let gradient = [
+        (f(x + h, y) - f(x - h, y)) / (2.0 * h),
+        (f(x, y + h) - f(x, y - h)) / (2.0 * h),
+    ];
+    let slope = |x: f64, y: f64| surface.at(x, y).unwrap().gradient;
+    let hessian = [
+        (slope(x + h, y)[0] - slope(x - h, y)[0]) / (2.0 * h),
+        (slope(x, y + h)[0] - slope(x, y - h)[0]) / (2.0 * h),
+        (slope(x, y + h)[1] - slope(x, y - h)[1]) / (2.0 * h),
+    ];
+    for (ours, theirs) in sample.gradient.iter().zip(gradient) {
+        assert!(
+            (ours - theirs).abs() < 1e-5 * (1.0 + theirs.abs()),
+            "{x} {y}: {ours} {theirs}"
+        );
+    }
+    for (ours, theirs) in sample.hessian.iter().zip(hessian) {
+        assert!(
+            (ours - theirs).abs() < 2e-3 * (1.0 + theirs.abs()),
+            "{x} {y}: {ours} {theirs}"
+        );
+    }
+}
+
+#[test]
+fn derivatives_are_those_of_the_height_everywhere() {
+    let raster = Raster::hills(300, 270);
+    for codec in [
+        integers(Rate::MaxError(0.1)),
+        tokens(Rate::Tokens),
+        tokens(Rate::MaxError(0.1)),
+    ] {
+        let (file, _) = raster.encode(&codec, 2);
+        let terrain = open(&file);
+        let surface = terrain.surface().unwrap();
+        for pixel in PIXELS {
+            check_derivatives(&surface, point(pixel));
+        }
+    }
+}
+
+#[test]
+fn the_surface_passes_through_the_decoded_pixels() {
+    let raster = Raster::hills(300, 270);
+    for (codec, tolerance) in [
+        (integers(Rate::MaxError(0.1)), 1e-9),
+        (tokens(Rate::MaxError(0.1)), 2e-4),
+    ] {
+        let (file, _) = raster.encode(&codec, 2);
+        let terrain = open(&file);
+        let heights = whole(&terrain);
+        let surface = terrain.surface().unwrap();
+        for index in (0..heights.len()).step_by(577) {
+            let (column, row) = (index % 300, index / 300);
+            let (x, y) = point((column as f64 + 0.5, row as f64 + 0.5));
+            match surface.at(x, y) {
+                Ok(sample) => assert!(
+                    (sample.height - heights[index]).abs() < tolerance,
+                    "{column} {row}: {} {}",
+                    sample.height,
+                    heights[index]
+                ),
+                Err(_) => assert!(heights[index].is_nan(), "{column} {row}"),
+            }
+        }
+        assert!(surface.at(2_599_999.0, 1_200_001.0).is_err());
+    }
+}
+
+#[test]
+fn raster_methods_have_the_derivatives_of_the_raster_across_tiles() {
+    let raster = Raster::hills(300, 270);
+    let (file, _) = raster.encode(&integers(Rate::MaxError(0.01)), 2);
+    let terrain = open(&file);
+    let heights = whole(&terrain);
+    let surface = terrain.surface().unwrap();
+    for (column, row) in [(255_usize, 255_usize), (256, 100), (255, 30), (200, 256)] {
+        let sample = surface
+            .at(
+                2_600_000.0 + 2.0 * (column as f64 + 0.5),
+                1_200_000.0 - 2.0 * (row as f64 + 0.5),
+            )
+            .unwrap();
+        let at = |x: usize, y: usize| heights[y * 300 + x];
+        let central = (at(column + 1, row) - at(column - 1, row)) / 4.0;
+        let laplacian =
+            (at(column + 1, row) + at(column - 1, row) + at(column, row + 1) + at(column, row - 1)
+                - 4.0 * at(column, row))
+                / 4.0;
+        assert!((sample.gradient[0] - central).abs() < 1e-9);
+        assert!((sample.hessian[0] + sample.hessian[2] - laplacian).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn other_pixel_sizes_sample_or_average_the_surface() {
+    let raster = Raster::new(320, 300, |x, y| 100.0 + 0.25 * x as f64 - 0.125 * y as f64);
+    let (file, _) = raster.encode(&integers(Rate::Lossless), 2);
+    let terrain = open(&file);
+    let window = Window {
+        column: 10,
+        row: 20,
+        width: 90,
+        height: 60,
+    };
+    for factor in [0.3, 1.0, 2.5, 6.0] {
+        let grid = Resampled::new(&terrain, window, factor).unwrap();
+        let heights = grid.rows(0..grid.height(), 2).unwrap();
+        for index in (0..heights.len()).step_by(7) {
+            // A plane's mean is its value in the middle of what is covered; parts of pixels count with the pixel's mean.
+            let (column, row) = (index % grid.width(), index / grid.width());
+            let (x, y) = (
+                10.0 + (column as f64 + 0.5) * factor - 0.5,
+                20.0 + (row as f64 + 0.5) * factor - 0.5,
+            );
+            let expected = 100.0 + 0.25 * x - 0.125 * y;
+            let tolerance = if factor > 1.0 && factor.fract() != 0.0 {
+                0.02
+            } else {
+                1e-6
+            };
+            assert!(
+                (heights[index] - expected).abs() < tolerance,
+                "{factor}: {column} {row} {} {expected}",
+                heights[index]
+            );
+        }
+    }
+}
