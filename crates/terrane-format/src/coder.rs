@@ -185,7 +185,7 @@ impl<'a> Decoder<'a> {
         value
     }
 
-    /// Nothing may be left over: a stream has one form.
+    /// Nothing may be left over.
     pub fn end(&self) -> Result<()> {
         if self.place < self.bytes.len() || self.bytes.last() == Some(&0) {
             return Err(Error::Malformed {

@@ -68,7 +68,10 @@ pub enum Promise {
     /// No height is farther from the source than so many metres.
     MaxError(f64),
     /// Every height is the source's.
-    Lossless,
+    Lossless {
+        /// Whether heights are to be rounded to 32-bit floats, which the source's are.
+        as_f32: bool,
+    },
 }
 
 /// GeoTIFF's keys, as they were.
@@ -199,7 +202,8 @@ impl Header {
         let (promise, bound) = match self.promise {
             Promise::None => (0_u8, 0.0),
             Promise::MaxError(bound) => (1, bound),
-            Promise::Lossless => (2, 0.0),
+            Promise::Lossless { as_f32: false } => (2, 0.0),
+            Promise::Lossless { as_f32: true } => (3, 0.0),
         };
         head.extend((pages.len() as u32).to_le_bytes());
         head.extend(file_length.to_le_bytes());
@@ -365,7 +369,8 @@ impl Header {
         let promise = match promise {
             0 => Promise::None,
             1 => Promise::MaxError(bound),
-            2 => Promise::Lossless,
+            2 => Promise::Lossless { as_f32: false },
+            3 => Promise::Lossless { as_f32: true },
             other => {
                 return Err(Error::Unsupported {
                     what: "promise",
@@ -405,9 +410,14 @@ impl Header {
 
     fn parse_chunks(&mut self, cursor: &mut Cursor, page_count: u32) -> Result<Vec<PagePlace>> {
         let mut pages = None;
+        let mut seen = Vec::new();
         loop {
             let mut tag = [0; 4];
             tag.copy_from_slice(cursor.take(4)?);
+            if seen.contains(&tag) {
+                return Err(cursor.malformed("a chunk comes twice"));
+            }
+            seen.push(tag);
             let length = cursor.u32()? as usize;
             let chunk = cursor.take(length)?;
             match &tag {
@@ -419,7 +429,8 @@ impl Header {
                 }
                 b"MODL" => self.model = Some(parse_model(chunk)?),
                 b"ROOT" => pages = Some(PagePlace::parse_all(chunk, page_count)?),
-                b"TEND" => break,
+                b"TEND" if chunk.is_empty() => break,
+                b"TEND" => return Err(cursor.malformed("its end is not empty")),
                 // A chunk that starts with a small letter may be passed over, as in PNG.
                 _ if tag[0].is_ascii_lowercase() => {}
                 _ => {

@@ -4,14 +4,14 @@
 pub const HEAD: usize = 16_384;
 /// Columns or rows of a raster.
 pub const RASTER_SIDE: u32 = 1 << 30;
-/// Least and greatest side of a tile.
+/// Least and greatest side of a tile, which is even so that overviews of strips fit together.
 pub const TILE_SIDE: std::ops::RangeInclusive<u16> = 16..=4096;
 /// Pixels of a tile.
 pub const TILE_PIXELS: usize = 4096 * 4096;
 /// Levels of a file.
 pub const LEVELS: u8 = 24;
 /// Tiles of a file, all levels.
-pub const TILES: u64 = 1 << 32;
+pub const TILES: u64 = 1 << 30;
 /// Bytes of one tile.
 pub const TILE_BYTES: u64 = 1 << 30;
 /// Bytes of one index page.

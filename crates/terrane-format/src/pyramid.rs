@@ -48,6 +48,13 @@ impl Pyramid {
                 (*limits::TILE_SIDE.end()).into(),
             ));
         }
+        if !side.is_multiple_of(2) {
+            return Err(Error::Malformed {
+                what: "head",
+                offset: 0,
+                reason: "the side of a tile is odd",
+            });
+        }
         if levels == 0 || levels > limits::LEVELS {
             return Err(exceeded("levels", levels.into(), limits::LEVELS.into()));
         }
@@ -193,6 +200,6 @@ mod tests {
         assert!(Pyramid::new(u32::MAX, 1, 256, 1).is_err());
         assert!(Pyramid::new(1 << 30, 1 << 30, 16, 1).is_err());
         assert!(Pyramid::new(10, 10, 8, 1).is_err() && Pyramid::new(10, 10, 256, 0).is_err());
-        assert!(Pyramid::new(0, 10, 256, 1).is_err());
+        assert!(Pyramid::new(0, 10, 256, 1).is_err() && Pyramid::new(10, 10, 257, 1).is_err());
     }
 }

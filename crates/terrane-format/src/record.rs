@@ -23,7 +23,7 @@ pub struct TileStatistics {
 pub struct Integers {
     /// The height of 0.
     pub origin_m: f64,
-    /// Metres per unit; 0 where the integers are the bits of heights as 64-bit floats.
+    /// Metres per unit; 0 where the integers are the ordered bits of heights as 32-bit floats, −1 where of 64-bit ones.
     pub step_m: f64,
     /// One integer per pixel, row by row; that of a missing pixel has no meaning.
     pub values: Vec<i64>,
@@ -138,6 +138,11 @@ impl Record {
             KIND_INTEGERS => {
                 let mut cursor = Cursor::new(coded, "tile's integers");
                 let [origin_m, step_m] = [cursor.f64()?, cursor.f64()?];
+                let is_known =
+                    step_m == 0.0 || step_m == -1.0 || (step_m > 0.0 && step_m.is_finite());
+                if !is_known || !origin_m.is_finite() {
+                    return Err(cursor.malformed("its step or origin is no number of metres"));
+                }
                 let values = integers::decode(
                     cursor.rest(),
                     width,
@@ -163,6 +168,12 @@ impl Record {
             None
         } else {
             let step_m = cursor.f64()?;
+            if !(step_m > 0.0 && step_m.is_finite()) {
+                return Err(cursor.malformed("the step of its remains is no number of metres"));
+            }
+            if kind != KIND_TOKENS {
+                return Err(cursor.malformed("only tokens leave remains"));
+            }
             let coded = cursor.rest();
             let values = integers::decode(
                 coded,

@@ -36,6 +36,8 @@ pub struct Tokens {
 pub enum Coding {
     /// By tables or by what the tile teaches, whichever is shorter.
     Shortest,
+    /// By the model's tables.
+    Tables,
     /// Each symbol in its width: what papers call uncompressed.
     Fixed,
 }
@@ -135,6 +137,7 @@ impl Tokens {
         let tables = tables.of(self.bits).ok_or_else(unsupported)?;
         let (how, coded) = match coding {
             Coding::Fixed => (FIXED, self.fixed()),
+            Coding::Tables => (BY_TABLES, self.by_tables(tables)),
             Coding::Shortest => {
                 let by_tables = self.by_tables(tables);
                 let adaptive = integers::encode(
@@ -170,7 +173,15 @@ impl Tokens {
             .iter()
             .map(|_| cursor.u16())
             .collect::<Result<Vec<_>>>()?;
+        // An exponent of all ones is infinite or no number.
+        let is_finite = |step: &u16| step & 0x7c00 != 0x7c00;
+        if !lowest_m.is_finite() || !range_m.is_finite() || !steps.iter().all(is_finite) {
+            return Err(cursor.malformed("a step or a height is no number"));
+        }
         let channels = steps.len();
+        if channels == 0 || !count.is_multiple_of(channels) {
+            return Err(cursor.malformed("its symbols do not fit its channels"));
+        }
         let most = greatest(bits);
         let narrow = |value: i64| {
             i16::try_from(value)
@@ -341,7 +352,7 @@ mod tests {
         let tables = tables(5);
         for bits in WIDTHS {
             let tokens = tokens(bits, 5);
-            for coding in [Coding::Shortest, Coding::Fixed] {
+            for coding in [Coding::Shortest, Coding::Tables, Coding::Fixed] {
                 let bytes = tokens.to_bytes(&tables, coding).unwrap();
                 assert_eq!(
                     Tokens::parse(&bytes, &tables, 257 * 5).unwrap(),

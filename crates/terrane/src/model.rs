@@ -56,7 +56,10 @@ pub enum ModelError {
     /// The tables are not those of the network.
     #[error("its tables cannot be used: {0}")]
     Tables(#[from] FormatError),
-    /// There are no tables.
+    /// The configuration has sizes that no network can have.
+    #[error("its configuration has sizes that no network can have")]
+    Sizes,
+    /// There are no tables, or not those of the network.
     #[error("it has no tables for its symbols; `terrane tables MODEL --data DIR` makes them")]
     NoTables,
 }
@@ -118,7 +121,16 @@ impl TrainedModel {
                     .ok_or(ModelError::NoTables)?,
             );
         }
-        let channels = arrays[0].shape.first().copied().unwrap_or(0);
+        if !settings.method.is_sound() {
+            return Err(ModelError::Sizes);
+        }
+        let [_, channels] = settings.method.token_shape();
+        for (bits, array) in WIDTHS.iter().zip(&arrays) {
+            let is_part = |size: &f32| size.fract() == 0.0 && (1.0..65_536.0).contains(size);
+            if array.shape != [channels, alphabet(*bits)] || !array.values.iter().all(is_part) {
+                return Err(ModelError::NoTables);
+            }
+        }
         let tables = TokenTables::from_sizes(channels, |bits| {
             let index = WIDTHS.iter().position(|&width| width == bits).unwrap_or(0);
             arrays[index]

@@ -32,7 +32,8 @@ pub fn quantise(tokens: &[f32], channels: usize, bits: u32) -> Quantised {
                 .skip(channel)
                 .step_by(channels)
                 .fold(0.0_f32, |most, value| most.max(value.abs()));
-            f16::from_f32(most / greatest)
+            // A step that is too large for a 16-bit float is the largest there is.
+            f16::from_f32(most / greatest).min(f16::MAX)
         })
         .collect();
     let symbols = tokens

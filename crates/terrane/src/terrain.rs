@@ -59,19 +59,27 @@ impl Terrain {
             None => None,
             Some(id) => {
                 let built_in = TrainedModel::built_in();
-                let model = match (model, reader.embedded_model()?) {
-                    (Some(model), _) => model,
-                    (None, Some(bytes)) => {
+                let model = match model {
+                    Some(model) => model,
+                    None if built_in.sha256 == id.sha256 => built_in.clone(),
+                    None => {
+                        let bytes = reader.embedded_model()?.ok_or(Error::NoModel)?;
                         TrainedModel::from_bytes(&bytes, &burn::tensor::Device::flex())?
                     }
-                    (None, None) if built_in.sha256 == id.sha256 => built_in.clone(),
-                    (None, None) => return Err(Error::NoModel),
                 };
                 if model.sha256 != id.sha256 {
                     return Err(Error::OtherModel {
                         name: id.name.clone(),
                         expected: hexadecimal(&id.sha256),
                         found: hexadecimal(&model.sha256),
+                    });
+                }
+                let side = usize::from(header.pyramid.side());
+                if model.config.side() != side {
+                    return Err(Error::Setting {
+                        what: "the side of a tile",
+                        must: "that of the model",
+                        value: side.to_string(),
                     });
                 }
                 Some(model)
@@ -82,10 +90,10 @@ impl Terrain {
             bits: 8,
             coding: Coding::Shortest,
             rate: match header.promise {
-                Promise::Lossless => Rate::Lossless,
+                Promise::Lossless { .. } => Rate::Lossless,
                 _ => Rate::Tokens,
             },
-            is_f32: header.samples.kind == "float32",
+            is_f32: header.promise == Promise::Lossless { as_f32: true },
         };
         Ok(Self {
             reader,
@@ -150,7 +158,7 @@ impl Terrain {
             .transpose()
     }
 
-    /// What the file says of a tile, without decoding it; `None` where it has no data.
+    /// What the file says of a tile, without running a network; `None` where it has no data.
     pub fn tile_statistics(&self, place: LevelTile) -> Result<Option<TileStatistics>, Error> {
         Ok(self.reader.tile(place)?.map(|record| record.statistics))
     }

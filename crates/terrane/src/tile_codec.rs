@@ -10,7 +10,7 @@ use terrane_format::{Window, integers};
 
 use crate::field::{BLEND, Field, shares};
 use crate::fill::fill;
-use crate::methods::{Method, Precision};
+use crate::methods::{Method, MethodConfig, Precision};
 use crate::model::{Normalise, TrainedModel};
 use crate::quantise::{Quantised, quantise};
 use crate::{Error, Normalisation};
@@ -119,7 +119,7 @@ impl Tile {
 fn tensor(tokens: &[f32], model: &TrainedModel) -> Tensor<3> {
     let [count, channels] = model.token_shape();
     // Functa's latent is one token to the network.
-    let shape = if channels == 1 {
+    let shape = if matches!(model.config, MethodConfig::Functa(_)) {
         [1, 1, count]
     } else {
         [1, count, channels]
@@ -151,7 +151,9 @@ impl TileCodec {
             window,
         };
         let coded = match &self.model {
-            Some(model) if self.rate != Rate::Lossless => self.encode_tokens(&source, model)?,
+            Some(model) if self.rate != Rate::Lossless && !self.is_scrap(model, window) => {
+                self.encode_tokens(&source, model)?
+            }
             _ => None,
         };
         let (mut record, decoded) = coded.unwrap_or_else(|| self.encode_integers(&source));
@@ -163,6 +165,11 @@ impl TileCodec {
         }
         record.statistics = measured.of_tile();
         Ok(Some((record, measured)))
+    }
+
+    /// Whether a tile at the raster's edge has so few pixels that tokens, which cost the same for any, are a waste.
+    fn is_scrap(&self, model: &TrainedModel, window: Window) -> bool {
+        self.rate != Rate::Tokens && window.width * window.height * 4 < model.config.side().pow(2)
     }
 
     /// Decodes a record.
@@ -325,6 +332,9 @@ impl TileCodec {
         };
         let bytes = coded.to_bytes(&model.tables, self.coding)?;
         let base = self.token_heights(&quantised.tokens(), map, model, source.window)?;
+        if base.iter().any(|height| !height.is_finite()) {
+            return Ok(None);
+        }
         let differences: Vec<f64> = source
             .heights
             .iter()
@@ -334,8 +344,8 @@ impl TileCodec {
         let remains = match self.rate {
             Rate::Tokens | Rate::Lossless => None,
             Rate::MaxError(bound) => {
-                let margin =
-                    MACHINE_MARGIN * f64::from(map.range_m) + FLOAT_MARGIN * source.greatest();
+                let margin = MACHINE_MARGIN * f64::from(map.range_m)
+                    + FLOAT_MARGIN * (source.greatest() + bound);
                 if bound <= 2.0 * margin {
                     return Ok(None);
                 }
@@ -382,7 +392,7 @@ impl TileCodec {
         let width = source.window.width;
         let greatest = source.greatest();
         let step_m = match self.rate {
-            Rate::MaxError(bound) => 2.0 * (bound - FLOAT_MARGIN * greatest),
+            Rate::MaxError(bound) => 2.0 * (bound - FLOAT_MARGIN * (greatest + bound)),
             Rate::Rmse(target) => search_rmse(target, |step| source.rmse(source.heights, step))
                 .unwrap_or(greatest.max(1.0)),
             Rate::Bpp(target) => {
@@ -399,7 +409,7 @@ impl TileCodec {
                 };
                 search_size(budget, greatest, size).unwrap_or(greatest.max(1.0))
             }
-            Rate::Tokens | Rate::Lossless => source.exact_step(),
+            Rate::Tokens | Rate::Lossless => source.exact_step(self.is_f32),
         };
         let is_countable = step_m > 0.0 && greatest / step_m < MOST_STEPS;
         let integers = if is_countable {
@@ -502,8 +512,9 @@ impl Measured {
             rmse_m: self.rmse_m() as f32,
             // Rounded up: what is stated is never below what was measured.
             max_error_m: (self.max_error_m as f32).next_up(),
-            lowest_m: self.lowest_m as f32,
-            highest_m: self.highest_m as f32,
+            // And the range is never narrower than it is.
+            lowest_m: (self.lowest_m as f32).next_down(),
+            highest_m: (self.highest_m as f32).next_up(),
         }
     }
 }
@@ -555,12 +566,11 @@ impl Source<'_> {
     }
 
     /// The coarsest step that gives every height back, or 0.
-    fn exact_step(&self) -> f64 {
+    fn exact_step(&self, is_f32: bool) -> f64 {
         let is_exact = |step: f64| {
             self.valid(self.heights).all(|height| {
                 let back = (height / step).round() * step;
-                back == height
-                    || (f64::from(height as f32) == height && back as f32 == height as f32)
+                back == height || (is_f32 && back as f32 == height as f32)
             })
         };
         STEPS_M

@@ -129,7 +129,7 @@ fn write_level(
         None => whole,
         Some(bbox) => window_of(&place.affine(), (whole.width, whole.height), bbox)?,
     };
-    let is_exact = header.promise == Promise::Lossless && level == 0;
+    let is_exact = matches!(header.promise, Promise::Lossless { .. }) && level == 0;
     let mut writer = create(
         &arguments.out,
         &window,

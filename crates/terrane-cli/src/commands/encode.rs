@@ -9,7 +9,7 @@ use terrane::encode::encode;
 use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
 use terrane::methods::MethodConfig;
 use terrane::{Rate, TileCodec, TrainedModel};
-use terrane_geo::{AtomicFile, refuse_existing};
+use terrane_geo::{AtomicFile, HeightUnit, SampleType, refuse_existing};
 
 use crate::Common;
 use crate::commands::{existing, jobs};
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// Store symbols in their width instead of coding them.
     #[arg(long)]
     fixed_width: bool,
-    /// Side of a tile; the networks take 256.
+    /// Side of a tile, an even number; the networks take 256.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(16..=4096))]
     tile: u16,
     /// Replace an existing file.
@@ -176,6 +176,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     }
     let crs = &info.georeference.crs;
     let code = |epsg: Option<u16>| epsg.map_or(0, u32::from);
+    // Heights of 32 bits in metres stay so; in feet or scaled they are no longer 32-bit floats here.
+    let as_f32 = info.storage.sample == SampleType::F32
+        && info.unit == HeightUnit::Metre
+        && (info.storage.band.scale, info.storage.band.offset) == (1.0, 0.0);
     let header = Header {
         pyramid: Pyramid::new(
             width,
@@ -193,7 +197,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         samples: samples(&info),
         promise: match rate {
             Rate::MaxError(bound) => Promise::MaxError(bound),
-            Rate::Lossless => Promise::Lossless,
+            Rate::Lossless => Promise::Lossless { as_f32 },
             _ => Promise::None,
         },
         statistics: Statistics::default(),
@@ -213,7 +217,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             Coding::Shortest
         },
         rate,
-        is_f32: header.samples.kind == "float32",
+        is_f32: as_f32,
     };
     let embedded = model
         .as_ref()

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let promise = match header.promise {
         Promise::None => "none".to_owned(),
         Promise::MaxError(bound) => format!("no error above {bound} m"),
-        Promise::Lossless => "lossless".to_owned(),
+        Promise::Lossless { .. } => "lossless".to_owned(),
     };
     if common.json {
         let bound = match header.promise {
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             "model": model.map(|model| json!({
                 "name": model.name, "sha256": hexadecimal(&model.sha256), "embedded": model.embedded.is_some(),
             })),
-            "promise": promise, "bound_m": bound, "lossless": header.promise == Promise::Lossless,
+            "promise": promise, "bound_m": bound, "lossless": matches!(header.promise, Promise::Lossless { .. }),
             "pixels": statistics.pixels, "bpp": bpp, "rmse_m": statistics.rmse_m,
             "max_error_m": statistics.max_error_m, "lowest_m": statistics.lowest_m, "highest_m": statistics.highest_m,
             "crs": crs.to_string(), "horizontal_epsg": crs.horizontal_epsg(), "vertical_epsg": crs.vertical_epsg(),

@@ -188,7 +188,7 @@ fn compare(
                 ));
             }
         }
-        Promise::Lossless if sums.max_error_m > 0.0 => failed.push(format!(
+        Promise::Lossless { .. } if sums.max_error_m > 0.0 => failed.push(format!(
             "it promises every height and is off by up to {} m",
             sums.max_error_m
         )),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, pixel_grid};
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
-use crate::methods::{Method, Precision};
+use crate::methods::{Method, Precision, are_sizes};
 use crate::tape::kept;
 
 /// Sizes of the method.
@@ -62,6 +62,11 @@ pub struct Functa {
 }
 
 impl Config {
+    /// Whether a network can have these sizes.
+    pub fn is_sound(&self) -> bool {
+        are_sizes(&[self.side, self.latent, self.width, self.sines, self.inner_steps]) && self.omega.is_finite()
+    }
+
     /// The numbers of a latent, stored as so many tokens of one: each alone would need a step of its own.
     pub fn token_shape(&self) -> [usize; 2] {
         [self.latent, 1]

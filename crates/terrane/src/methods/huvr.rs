@@ -13,7 +13,7 @@ use crate::blocks::{
     normalise_columns, split_patches, through,
 };
 use crate::init::Init;
-use crate::methods::{Method, Precision, States};
+use crate::methods::{Method, Precision, States, are_sizes};
 use crate::tape::{keep, kept};
 
 /// Points of the ReLU network along the side of a patch.
@@ -68,6 +68,16 @@ pub struct Huvr {
 }
 
 impl Config {
+    /// Whether a network can have these sizes.
+    pub fn is_sound(&self) -> bool {
+        let Self { side, patch, bottleneck, encoder, decoder, .. } = self;
+        let heads = [encoder.heads, decoder.attention_heads.max(1)];
+        are_sizes(&[*side, *patch, *bottleneck, encoder.width, encoder.depth, heads[0], decoder.width, decoder.depth, decoder.hidden, self.mlp_width, self.frequencies])
+            && side.is_multiple_of(*patch)
+            && encoder.width.is_multiple_of(4 * heads[0])
+            && decoder.width.is_multiple_of(heads[1])
+    }
+
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
     pub fn token_shape(&self) -> [usize; 2] {
         [1 + (self.side / self.patch).pow(2), self.bottleneck]

@@ -16,7 +16,7 @@ use crate::blocks::{
 };
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
-use crate::methods::{Method, Precision, Rims, States};
+use crate::methods::{Method, Precision, Rims, States, are_sizes};
 
 /// Sine layers of the network.
 const SINES: usize = 3;
@@ -87,6 +87,17 @@ pub struct HuvrSiren {
 }
 
 impl Config {
+    /// Whether a network can have these sizes.
+    pub fn is_sound(&self) -> bool {
+        let Self { side, patch, bottleneck, encoder, decoder, .. } = self;
+        let heads = [encoder.heads, decoder.attention_heads.max(1)];
+        are_sizes(&[*side, *patch, *bottleneck, encoder.width, encoder.depth, heads[0], decoder.width, decoder.depth, decoder.hidden, self.siren_width])
+            && side.is_multiple_of(*patch)
+            && encoder.width.is_multiple_of(4 * heads[0])
+            && decoder.width.is_multiple_of(heads[1])
+            && self.omega.is_finite()
+    }
+
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
     pub fn token_shape(&self) -> [usize; 2] {
         [1 + (self.side / self.patch).pow(2), self.bottleneck]

@@ -76,6 +76,11 @@ pub trait Method: Module {
     }
 }
 
+/// Sizes of a network that are neither nought nor beyond all reason.
+pub(crate) fn are_sizes(sizes: &[usize]) -> bool {
+    sizes.iter().all(|size| (1..=16_384).contains(size))
+}
+
 /// Patches of a tile with a rim of pixels that their neighbours cover too.
 #[derive(Debug, Clone)]
 pub struct Rims {
@@ -117,6 +122,13 @@ macro_rules! methods {
                 let mut init = Init::new(seed, device);
                 match self {
                     $(Self::$name(config) => Model::$name(config.init(&mut init)),)+
+                }
+            }
+
+            /// Whether a network can have these sizes; a model from elsewhere may say anything.
+            pub fn is_sound(&self) -> bool {
+                match self {
+                    $(Self::$name(config) => config.is_sound(),)+
                 }
             }
 

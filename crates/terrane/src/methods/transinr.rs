@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Attention, Dense, Head, Norm, PackedWeights, fourier_features, normalise_columns};
 use crate::init::Init;
-use crate::methods::{Method, Precision};
+use crate::methods::{Method, Precision, are_sizes};
 use crate::tape::{keep, kept};
 
 /// Side of a patch, and the rim of zeros around a tile; at 256 pixels the last five rows and columns are not seen.
@@ -87,6 +87,14 @@ impl Config {
                 (inputs, if layer + 1 == self.mlp_depth { 1 } else { self.mlp_width })
             })
             .collect()
+    }
+
+    /// Whether a network can have these sizes.
+    pub fn is_sound(&self) -> bool {
+        let Self { side, width, depth, heads, hidden, groups, mlp_depth, mlp_width, frequencies } = *self;
+        are_sizes(&[side, width, depth, heads, hidden, groups, mlp_depth, mlp_width, frequencies])
+            && width.is_multiple_of(heads)
+            && (mlp_width.is_multiple_of(groups) || groups >= mlp_width)
     }
 
     /// Tokens of a tile and the numbers of each.

@@ -1,6 +1,7 @@
 //! Whole files: rasters in, heights and surfaces out.
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
+mod conformance;
 mod damage;
 mod extremes;
 mod rates;
@@ -102,7 +103,9 @@ impl Raster {
             },
             promise: match codec.rate {
                 Rate::MaxError(bound) => Promise::MaxError(bound),
-                Rate::Lossless => Promise::Lossless,
+                Rate::Lossless => Promise::Lossless {
+                    as_f32: codec.is_f32,
+                },
                 _ => Promise::None,
             },
             statistics: Statistics::default(),

@@ -1,0 +1,272 @@
+//! Golden files: their symbols are exact, their heights within what each case states.
+//!
+//! With `ADD_VECTORS=1` cases that are not there yet are written; an existing one is never changed.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use terrane::format::{Coding, Layer, Tokens};
+use terrane::{Rate, Terrain, TileCodec, TrainedModel};
+
+use crate::{Raster, integers, open, tokens, whole};
+
+#[derive(Serialize, Deserialize)]
+struct Case {
+    /// What the case is there for.
+    tests: String,
+    /// Heights may differ by this much in the mean square.
+    rms_m: f64,
+    /// And by this much at any pixel.
+    peak_m: f64,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
+}
+
+/// A small raster with a gap.
+fn raster(width: usize, height: usize) -> Raster {
+    Raster::new(width, height, |column, row| {
+        let (x, y) = (column as f64, row as f64);
+        if (x - 20.0).hypot(y - 21.0) < 6.3 {
+            return f64::NAN;
+        }
+        let height = 812.0
+            + 4.0 * (x / 11.0).sin()
+            + 3.0 * (y / 9.0).cos()
+            + ((column * 31 + row * 17) % 23) as f64 / 40.0;
+        f64::from(height as f32)
+    })
+}
+
+fn doubles() -> Raster {
+    Raster::new(20, 18, |column, row| {
+        (column as f64 - 7.5) * (row as f64).sqrt() / 3.0
+    })
+}
+
+fn with(codec: TileCodec, bits: u8, coding: Coding) -> TileCodec {
+    TileCodec {
+        bits,
+        coding,
+        ..codec
+    }
+}
+
+type Made = (&'static str, &'static str, Raster, TileCodec, u16);
+
+/// The cases; adding one never changes another.
+fn cases() -> Vec<Made> {
+    let neural = |rate| tokens(rate);
+    let shortest = Coding::Shortest;
+    vec![
+        (
+            "integers-step",
+            "integers with a step, a mask, ragged tiles, overviews",
+            raster(75, 52),
+            integers(Rate::MaxError(0.1)),
+            32,
+        ),
+        (
+            "integers-centimetres",
+            "lossless with a step of a survey, rounded to 32-bit floats",
+            Raster::new(40, 30, |x, y| {
+                f64::from((f64::from((x * 7 + y * y) as u32) * 0.01) as f32)
+            }),
+            integers(Rate::Lossless),
+            32,
+        ),
+        (
+            "integers-bits32",
+            "lossless by the bits of 32-bit floats",
+            raster(48, 40),
+            integers(Rate::Lossless),
+            64,
+        ),
+        (
+            "integers-bits64",
+            "lossless by the bits of 64-bit floats",
+            doubles(),
+            TileCodec {
+                is_f32: false,
+                ..integers(Rate::Lossless)
+            },
+            64,
+        ),
+        (
+            "absent-tile",
+            "a tile without data beside others",
+            Raster::new(64, 32, |x, _| if x < 32 { f64::NAN } else { x as f64 }),
+            integers(Rate::MaxError(0.5)),
+            32,
+        ),
+        (
+            "empty",
+            "no data at all",
+            Raster::new(20, 20, |_, _| f64::NAN),
+            integers(Rate::MaxError(0.5)),
+            32,
+        ),
+        (
+            "tokens-int16",
+            "tokens of 16 bits",
+            raster(64, 48),
+            with(neural(Rate::Tokens), 16, shortest),
+            256,
+        ),
+        (
+            "tokens-int8",
+            "tokens of 8 bits, coded by what the tile teaches",
+            raster(64, 48),
+            with(neural(Rate::Tokens), 8, shortest),
+            256,
+        ),
+        (
+            "tokens-int8-tables",
+            "tokens of 8 bits, coded by tables",
+            raster(64, 48),
+            with(neural(Rate::Tokens), 8, Coding::Tables),
+            256,
+        ),
+        (
+            "tokens-int16-tables",
+            "tokens of 16 bits, coded by tables",
+            raster(64, 48),
+            with(neural(Rate::Tokens), 16, Coding::Tables),
+            256,
+        ),
+        (
+            "tokens-int4-fixed",
+            "tokens of 4 bits, each in its width",
+            raster(64, 48),
+            with(neural(Rate::Tokens), 4, Coding::Fixed),
+            256,
+        ),
+        (
+            "tokens-int2-tables",
+            "tokens of 2 bits",
+            raster(64, 48),
+            with(neural(Rate::Tokens), 2, Coding::Tables),
+            256,
+        ),
+        (
+            "tokens-remains",
+            "tokens and what they leave over",
+            raster(160, 130),
+            with(neural(Rate::MaxError(0.2)), 8, shortest),
+            256,
+        ),
+    ]
+}
+
+/// All symbols of full resolution as integers: of each tile the layer's, then the remains.
+fn symbols(terrain: &Terrain) -> Vec<i64> {
+    let model = TrainedModel::built_in();
+    let [count, channels] = model.token_shape();
+    let pyramid = &terrain.header().pyramid;
+    let mut all = Vec::new();
+    for number in 0..pyramid.tiles() {
+        let place = pyramid.tile(number).unwrap();
+        let Some(record) = terrain
+            .reader()
+            .tile(place)
+            .unwrap()
+            .filter(|_| place.level == 0)
+        else {
+            continue;
+        };
+        match &record.layer {
+            Layer::Integers(integers) => all.extend(&integers.values),
+            Layer::Tokens(bytes) => {
+                let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
+                all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
+            }
+        }
+        all.extend(record.remains.iter().flat_map(|remains| &remains.values));
+    }
+    all
+}
+
+fn add((name, tests, raster, codec, side): &Made) {
+    let folder = folder().join(name);
+    if folder.exists() {
+        return;
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, _) = raster.try_encode(codec, 1, *side).unwrap();
+    let terrain = open(&file);
+    let has_network = codec.model.is_some();
+    let case = Case {
+        tests: (*tests).to_owned(),
+        rms_m: if has_network { 1e-4 } else { 0.0 },
+        peak_m: if has_network { 5e-4 } else { 0.0 },
+    };
+    let bytes = |values: &[i64]| {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let heights: Vec<u8> = whole(&terrain)
+        .iter()
+        .flat_map(|height| height.to_le_bytes())
+        .collect();
+    std::fs::write(folder.join("symbols.i64"), bytes(&symbols(&terrain))).unwrap();
+    std::fs::write(folder.join("heights.f64"), heights).unwrap();
+    std::fs::write(folder.join("case.toml"), toml::to_string(&case).unwrap()).unwrap();
+    std::fs::write(folder.join("input.trn"), file).unwrap();
+}
+
+#[test]
+fn golden_files_are_read_as_ever() {
+    if std::env::var_os("ADD_VECTORS").is_some() {
+        cases().iter().for_each(add);
+    }
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let folder = entry.unwrap().path();
+        if !folder.is_dir() {
+            continue;
+        }
+        let name = folder.display().to_string();
+        let case: Case =
+            toml::from_str(&std::fs::read_to_string(folder.join("case.toml")).unwrap()).unwrap();
+        let terrain = open(&std::fs::read(folder.join("input.trn")).unwrap());
+        terrain.reader().check_layout().unwrap();
+        let expected: Vec<i64> = numbers(&folder.join("symbols.i64"))
+            .map(i64::from_le_bytes)
+            .collect();
+        assert!(symbols(&terrain) == expected, "{name}: symbols");
+        let heights = whole(&terrain);
+        let expected: Vec<f64> = numbers(&folder.join("heights.f64"))
+            .map(f64::from_le_bytes)
+            .collect();
+        assert_eq!(heights.len(), expected.len(), "{name}");
+        let (mut squares, mut peak, mut count) = (0.0, 0.0_f64, 0.0_f64);
+        for (ours, golden) in heights.iter().zip(&expected) {
+            assert_eq!(ours.is_nan(), golden.is_nan(), "{name}: gaps");
+            if !ours.is_nan() {
+                let error = (ours - golden).abs();
+                squares += error * error;
+                peak = peak.max(error);
+                count += 1.0;
+            }
+        }
+        let rms = (squares / count.max(1.0)).sqrt();
+        assert!(
+            rms <= case.rms_m && peak <= case.peak_m,
+            "{name}: rms {rms}, peak {peak}"
+        );
+        seen += 1;
+    }
+    assert!(seen >= cases().len(), "{seen} cases");
+}
+
+fn numbers(path: &Path) -> impl Iterator<Item = [u8; 8]> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes
+        .chunks_exact(8)
+        .map(|chunk| chunk.try_into().unwrap())
+        .collect::<Vec<[u8; 8]>>()
+        .into_iter()
+}
