@@ -49,3 +49,11 @@ speed:
 # Every small preset learns four tiles to less than 0.1 m within two minutes.
 test-learn:
     cargo test --release --workspace --lib -- --ignored --nocapture learns_four_tiles
+
+# Every raster of the data through a file and back at four bounds, with both methods.
+test-files:
+    cargo test --release --workspace --test command -- --ignored --nocapture every_raster_of_the_data
+
+# A second reader, written from the specification alone, on the golden files; needs Python with numpy.
+test-conformance:
+    python3 conformance/check.py

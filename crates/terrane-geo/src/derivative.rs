@@ -124,7 +124,12 @@ impl Product {
                 .plan_curvature()
                 .unwrap_or(f64::NAN),
             Self::Tri => differences().map(|m| m * m).sum::<f64>().sqrt(),
-            Self::Tpi => 0.0 - differences().sum::<f64>() / 8.0,
+            Self::Tpi => {
+                // In single precision, as gdaldem.
+                let others = z.iter().enumerate().filter(|(index, _)| *index != 4);
+                let sum = others.fold(0.0_f32, |sum, (_, &height)| sum + height as f32);
+                f64::from(z[4] as f32 - sum * 0.125)
+            }
             Self::Roughness => {
                 differences().fold(0.0, f64::max) - differences().fold(0.0, f64::min)
             }
@@ -254,13 +259,14 @@ pub fn derive_rows(
     values
 }
 
-/// The gradient eastwards and northwards over 3×3 heights (Horn 1981).
+/// The gradient eastwards and northwards over 3×3 heights (Horn 1981), summed in single precision and in the order in
+/// which gdaldem does: equal results are worth more here than the digits it loses.
 fn horn(z: &[f64; 9], cell: Cell) -> [f64; 2] {
-    let line = |a: usize, b: usize, c: usize| z[a] + 2.0 * z[b] + z[c];
-    [
-        (line(2, 5, 8) - line(0, 3, 6)) / (8.0 * cell.x_m),
-        (line(0, 1, 2) - line(6, 7, 8)) / (8.0 * cell.y_m),
-    ]
+    let z = z.map(|height| height as f32);
+    let line = |a: usize, b: usize, c: usize| z[a] + z[b] + z[b] + z[c];
+    let east = f64::from(line(2, 5, 8) - line(0, 3, 6));
+    let north = f64::from(line(0, 1, 2) - line(6, 7, 8));
+    [east / (8.0 * cell.x_m), north / (8.0 * cell.y_m)]
 }
 
 fn slope_deg([p, q]: [f64; 2]) -> f64 {

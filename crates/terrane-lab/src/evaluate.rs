@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
-use terrane::methods::{Method, Model, Precision};
+use terrane::methods::{Method, Model, Precision, Rims};
 
 use crate::batches::normalisation;
 use crate::config::Config;
@@ -13,6 +13,8 @@ use crate::measure::{
 };
 use crate::{Error, Result};
 
+/// Pixels around a patch that its neighbours cover too, as many as a file takes.
+const RIM: usize = 2;
 /// Tiles that go through the network at once.
 const BATCH: usize = 8;
 
@@ -25,6 +27,8 @@ pub struct Evaluation {
     pub measures: Vec<TileMeasures>,
     /// Boundary and interior of patches, for methods with patches.
     pub seams: Vec<SeamMeasures>,
+    /// The same after neighbouring patches were passed into each other, as a file does.
+    pub blended_seams: Vec<SeamMeasures>,
     /// Whether the derivatives are analytic.
     pub is_analytic: bool,
 }
@@ -54,6 +58,7 @@ pub fn evaluate(
         tiles: tiles.to_vec(),
         measures: Vec::new(),
         seams: Vec::new(),
+        blended_seams: Vec::new(),
         is_analytic: false,
     };
     for numbers in tiles.chunks(BATCH) {
@@ -73,6 +78,9 @@ pub fn evaluate(
         let batch = Tensor::from_data(TensorData::new(values, [numbers.len(), side, side]), device);
         let tokens = model.encode(batch, Precision::Full);
         let output = numbers_of(model.decode(tokens.clone(), Precision::Full))?;
+        let rims: Vec<Option<Rims>> = (0..numbers.len())
+            .map(|index| model.decode_rims(tokens.clone().narrow(0, index, 1), RIM))
+            .collect();
         let jet = match model.decode_jet(tokens) {
             Some(jet) => {
                 let laplacian = numbers_of(jet.row_row + jet.column_column)?;
@@ -112,6 +120,16 @@ pub fn evaluate(
                 evaluation
                     .seams
                     .push(measure_seams(reference, &decoded, side, side, patch)?);
+                if let Some(rims) = &rims[index] {
+                    let blended: Vec<f32> = rims
+                        .blend(side)
+                        .iter()
+                        .map(|&value| map.metres(value as f32))
+                        .collect();
+                    evaluation
+                        .blended_seams
+                        .push(measure_seams(reference, &blended, side, side, patch)?);
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use terrane_format::record::{Integers, Layer, Record, Remains, TileStatistics};
 use terrane_format::tokens::{Coding, Tokens};
 use terrane_format::{Window, integers};
 
-use crate::field::{BLEND, Field, shares};
+use crate::field::{BLEND, Field};
 use crate::fill::fill;
 use crate::methods::{Method, MethodConfig, Precision};
 use crate::model::{Normalise, TrainedModel};
@@ -241,33 +241,7 @@ impl TileCodec {
                 .map_err(|_| Error::Device)
         };
         let values: Vec<f64> = match model.network.decode_rims(tensor.clone(), BLEND as usize) {
-            Some(rims) => {
-                let across = side / rims.patch;
-                let wide = rims.patch + 2 * rims.rim;
-                let all: Vec<_> = (0..side)
-                    .map(|index| shares(index as f64 + 0.5, across, rims.patch))
-                    .collect();
-                let mut values = Vec::with_capacity(side * side);
-                for (row, rows) in all.iter().enumerate() {
-                    for (column, columns) in all.iter().enumerate() {
-                        let mut sum = 0.0;
-                        for &(j, [y, ..]) in rows {
-                            for &(i, [x, ..]) in columns {
-                                let place =
-                                    (row + rims.rim - j * rims.patch) * wide + column + rims.rim
-                                        - i * rims.patch;
-                                sum += x
-                                    * y
-                                    * f64::from(
-                                        rims.values[(j * across + i) * wide * wide + place],
-                                    );
-                            }
-                        }
-                        values.push(sum);
-                    }
-                }
-                values
-            }
+            Some(rims) => rims.blend(side),
             None => read(model.network.decode(tensor, Precision::Full))?
                 .into_iter()
                 .map(f64::from)

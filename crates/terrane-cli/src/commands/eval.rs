@@ -42,6 +42,8 @@ struct Report {
     split: String,
     summary: Summary,
     seams: Option<SeamMeasures>,
+    /// The same in a file, where patches pass into each other.
+    blended_seams: Option<SeamMeasures>,
     evaluation: Evaluation,
 }
 
@@ -66,17 +68,18 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         };
         let (model, config) = read_model(&path, &device)?;
         let evaluation = evaluate(&model, &config, &dataset, &tiles, &device)?;
-        let seams = if evaluation.seams.is_empty() {
-            None
-        } else {
-            Some(mean_seams(&evaluation.seams)?)
+        let mean = |seams: &[SeamMeasures]| match seams {
+            [] => Ok(None),
+            _ => mean_seams(seams).map(Some),
         };
+        let (seams, blended_seams) = (mean(&evaluation.seams)?, mean(&evaluation.blended_seams)?);
         reports.push(Report {
             model: path,
             name: config.name,
             split: arguments.split.clone(),
             summary: evaluation.summary()?,
             seams,
+            blended_seams,
             evaluation,
         });
     }

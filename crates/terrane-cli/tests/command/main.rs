@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod files;
 mod swissalti3d;
 mod training;
 

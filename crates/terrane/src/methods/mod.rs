@@ -8,7 +8,7 @@ use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::Jet;
-use crate::field::Field;
+use crate::field::{Field, shares};
 use crate::init::Init;
 
 /// The precision of the large matrix products; coordinates, heads and sums are always in full.
@@ -90,6 +90,32 @@ pub struct Rims {
     pub rim: usize,
     /// Normalised heights, patch by patch and row by row, each `patch + 2 · rim` pixels across.
     pub values: Vec<f32>,
+}
+
+impl Rims {
+    /// The tile of `side` pixels: along their borders patches pass into each other.
+    pub fn blend(&self, side: usize) -> Vec<f64> {
+        let &Self { patch, rim, .. } = self;
+        let (across, wide) = (side / patch, patch + 2 * rim);
+        let all: Vec<_> = (0..side)
+            .map(|index| shares(index as f64 + 0.5, across, patch))
+            .collect();
+        let mut values = Vec::with_capacity(side * side);
+        for (row, rows) in all.iter().enumerate() {
+            for (column, columns) in all.iter().enumerate() {
+                let mut sum = 0.0;
+                for &(j, [y, ..]) in rows {
+                    for &(i, [x, ..]) in columns {
+                        let place = (row + rim - j * patch) * wide + column + rim - i * patch;
+                        sum +=
+                            x * y * f64::from(self.values[(j * across + i) * wide * wide + place]);
+                    }
+                }
+                values.push(sum);
+            }
+        }
+        values
+    }
 }
 
 macro_rules! methods {

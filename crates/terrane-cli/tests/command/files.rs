@@ -1,0 +1,332 @@
+//! Neural terrain files from the command line.
+
+use std::path::Path;
+use std::process::Output;
+
+use terrane_geo::Window;
+
+use crate::{complaint, json, stdout, terrane};
+
+fn generated(folder: &Path) {
+    stdout(&terrane(
+        folder,
+        &["generate", "dem.tif", "--size", "300x280", "--seed", "3"],
+    ));
+}
+
+fn heights(path: &Path) -> (Vec<f64>, (usize, usize)) {
+    let raster = terrane_geo::open(&[path]).unwrap();
+    let (width, height) = (raster.info().width(), raster.info().height());
+    let grid = raster.read(0, Window::whole(width, height)).unwrap();
+    (grid.heights, (width, height))
+}
+
+fn failed_check(output: &Output) -> String {
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn a_raster_goes_in_and_comes_back_within_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    generated(folder.path());
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    for (method, bound) in [("integers", 0.1), ("huvr-siren", 0.2)] {
+        let encoded = json(&run(&[
+            "encode",
+            "dem.tif",
+            "dem.trn",
+            "--method",
+            method,
+            "--max-error",
+            &bound.to_string(),
+            "--overwrite",
+            "--json",
+        ]));
+        assert!(encoded["max_error_m"].as_f64().unwrap() <= bound);
+        let info = json(&run(&["info", "dem.trn", "--json"]));
+        assert_eq!(
+            (info["width"].as_u64(), info["method"].as_str()),
+            (Some(300), Some(method))
+        );
+        assert_eq!(info["bound_m"], bound);
+        assert!(stdout(&run(&["info", "dem.trn"])).contains("EPSG:"));
+        let report = json(&run(&[
+            "verify",
+            "dem.trn",
+            "--against",
+            "dem.tif",
+            "--json",
+        ]));
+        assert_eq!(
+            (
+                &report["holds"],
+                &report["nodata_equal"],
+                &report["georeference_equal"]
+            ),
+            (&true.into(), &true.into(), &true.into())
+        );
+        assert!(report["max_error_m"].as_f64().unwrap() <= bound);
+
+        stdout(&run(&["decode", "dem.trn", "back.tif", "--overwrite"]));
+        let ((source, size), (back, back_size)) =
+            (heights(&at("dem.tif")), heights(&at("back.tif")));
+        assert_eq!(size, back_size);
+        for (a, b) in source.iter().zip(&back) {
+            assert_eq!(a.is_nan(), b.is_nan());
+            assert!(a.is_nan() || (a - b).abs() <= bound);
+        }
+        let info = |name: &str| {
+            terrane_geo::open(&[at(name)])
+                .unwrap()
+                .info()
+                .georeference
+                .clone()
+        };
+        assert_eq!(info("dem.tif"), info("back.tif"));
+    }
+}
+
+#[test]
+fn points_products_and_parts_agree_with_the_decoded_raster() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    generated(folder.path());
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    stdout(&run(&[
+        "encode",
+        "dem.tif",
+        "dem.trn",
+        "--max-error",
+        "0.05",
+    ]));
+    stdout(&run(&["decode", "dem.trn", "back.tif"]));
+    let (back, (width, _)) = heights(&at("back.tif"));
+    let affine = terrane_geo::open(&[at("back.tif")])
+        .unwrap()
+        .info()
+        .georeference
+        .affine();
+    // A pixel centre has the pixel's height, and the slope that its neighbours give.
+    let (column, row) = (120, 90);
+    let (x, y) = affine.apply(f64::from(column) + 0.5, f64::from(row) + 0.5);
+    let index = row as usize * width + column as usize;
+    let samples = json(&run(&[
+        "query",
+        "dem.trn",
+        "--at",
+        &format!("{x},{y}"),
+        "--at",
+        "0,0",
+        "--json",
+    ]));
+    let sample = &samples[0];
+    assert!((sample["height_m"].as_f64().unwrap() - back[index]).abs() < 1e-4);
+    let east = (back[index + 1] - back[index - 1]) / 2.0;
+    assert!((sample["gradient_east"].as_f64().unwrap() - east).abs() < 1e-4);
+    assert!(samples[1]["height_m"].is_null());
+    std::fs::write(at("points.csv"), format!("x,y,name\n{x},{y},here\n")).unwrap();
+    assert!(stdout(&run(&["query", "dem.trn", "--points", "points.csv"])).contains("height m"));
+
+    stdout(&run(&[
+        "derive",
+        "dem.trn",
+        "slope.tif",
+        "--product",
+        "slope",
+    ]));
+    let (slopes, _) = heights(&at("slope.tif"));
+    assert!((slopes[index] - sample["slope_deg"].as_f64().unwrap()).abs() < 1e-3);
+    stdout(&run(&[
+        "derive",
+        "dem.trn",
+        "shade.tif",
+        "--product",
+        "hillshade",
+        "--mode",
+        "grid",
+    ]));
+    let (shades, _) = heights(&at("shade.tif"));
+    assert!(shades[0].is_nan() && (1.0..=255.0).contains(&shades[index]));
+
+    // Half the resolution by an overview, a third by means, and a box at a quarter of a pixel.
+    stdout(&run(&["decode", "dem.trn", "half.tif", "--level", "1"]));
+    assert_eq!(heights(&at("half.tif")).1, (150, 140));
+    stdout(&run(&[
+        "decode",
+        "dem.trn",
+        "third.tif",
+        "--resolution",
+        "3",
+    ]));
+    let (third, size) = heights(&at("third.tif"));
+    assert_eq!(size, (100, 94));
+    let mean: f64 = (0..9)
+        .map(|k| back[(90 + k / 3) * width + 120 + k % 3])
+        .sum::<f64>()
+        / 9.0;
+    assert!((third[30 * 100 + 40] - mean).abs() < 1e-3);
+    let (x1, y1) = affine.apply(130.0, 80.0);
+    let (x0, y0) = affine.apply(120.0, 90.0);
+    let bbox = format!("{x0},{y0},{x1},{y1}");
+    stdout(&run(&[
+        "decode",
+        "dem.trn",
+        "fine.tif",
+        "--resolution",
+        "0.25",
+        "--bbox",
+        &bbox,
+    ]));
+    assert_eq!(heights(&at("fine.tif")).1, (40, 40));
+}
+
+#[test]
+fn lossless_files_give_integers_and_floats_back() {
+    let folder = tempfile::tempdir().unwrap();
+    generated(folder.path());
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    stdout(&run(&["encode", "dem.tif", "dem.trn", "--lossless"]));
+    let report = json(&run(&[
+        "verify",
+        "dem.trn",
+        "--against",
+        "dem.tif",
+        "--json",
+    ]));
+    assert_eq!(
+        (&report["max_error_m"], &report["holds"]),
+        (&0.0.into(), &true.into())
+    );
+    stdout(&run(&["decode", "dem.trn", "back.tif"]));
+    let report = terrane(
+        folder.path(),
+        &["verify", "dem.trn", "--against", "back.tif", "--json"],
+    );
+    assert_eq!(json(&report)["max_error_m"], 0.0);
+}
+
+#[test]
+fn mistakes_are_answered_with_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    generated(folder.path());
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    stdout(&run(&[
+        "encode",
+        "dem.tif",
+        "dem.trn",
+        "--max-error",
+        "0.5",
+    ]));
+    assert!(complaint(&run(&["encode", "dem.tif", "dem.trn"])).contains("--overwrite"));
+    assert!(
+        complaint(&run(&["encode", "dem.tif", "a.trn", "--max-error", "0"]))
+            .contains("--max-error must be above 0")
+    );
+    assert!(
+        complaint(&run(&["encode", "dem.tif", "a.trn", "--method", "functa"])).contains("--model")
+    );
+    assert!(complaint(&run(&["info", "dem.tif"])).contains("not a neural terrain file"));
+    assert!(complaint(&run(&["info", "none.trn"])).contains("none.trn"));
+    assert!(
+        complaint(&run(&["decode", "dem.trn", "a.tif", "--level", "9"]))
+            .contains("there is no level 9")
+    );
+    assert!(
+        complaint(&run(&["decode", "dem.trn", "a.tif", "--bbox", "0,0,1,1"]))
+            .contains("outside the raster")
+    );
+    assert!(complaint(&run(&["query", "dem.trn"])).contains("--at"));
+    assert!(!folder.path().join("a.trn").exists());
+
+    // A damaged file and a broken promise end with 1.
+    let path = folder.path().join("dem.trn");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 200;
+    bytes[last] ^= 4;
+    std::fs::write(folder.path().join("bad.trn"), &bytes).unwrap();
+    assert!(failed_check(&run(&["verify", "bad.trn"])).contains("damaged"));
+    stdout(&run(&[
+        "generate",
+        "other.tif",
+        "--size",
+        "300x280",
+        "--seed",
+        "4",
+    ]));
+    assert!(
+        failed_check(&run(&["verify", "dem.trn", "--against", "other.tif"]))
+            .contains("above the promised")
+    );
+}
+
+#[test]
+#[ignore = "takes minutes; run by `just test-files`"]
+fn every_raster_of_the_data_comes_back_within_its_bounds() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let Ok(entries) = std::fs::read_dir(&data) else {
+        eprintln!("skipped: there is no {}", data.display());
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut rasters: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "tif"))
+        .collect();
+    rasters.sort();
+    for method in ["integers", "huvr-siren"] {
+        for bound in ["0.01", "0.05", "0.1", "0.5"] {
+            let mut most = 0.0_f64;
+            for raster in &rasters {
+                let raster = raster.to_str().unwrap();
+                stdout(&terrane(
+                    folder.path(),
+                    &[
+                        "encode",
+                        raster,
+                        "a.trn",
+                        "--method",
+                        method,
+                        "--max-error",
+                        bound,
+                        "--overwrite",
+                        "--progress",
+                        "none",
+                    ],
+                ));
+                let report = json(&terrane(
+                    folder.path(),
+                    &[
+                        "verify",
+                        "a.trn",
+                        "--against",
+                        raster,
+                        "--json",
+                        "--progress",
+                        "none",
+                    ],
+                ));
+                assert_eq!(
+                    (
+                        &report["holds"],
+                        &report["nodata_equal"],
+                        &report["georeference_equal"]
+                    ),
+                    (&true.into(), &true.into(), &true.into()),
+                    "{raster}"
+                );
+                most = most.max(report["max_error_m"].as_f64().unwrap());
+            }
+            eprintln!(
+                "{method}, bound {bound} m: {} rasters, greatest error {most:.6} m",
+                rasters.len()
+            );
+        }
+    }
+}
