@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use terrane_format::{Header, LevelTile, Pyramid, Statistics, TileId, Window, Writer};
 
 use crate::Error;
-use crate::tile_codec::{Measured, TileCodec};
+use crate::journal::Journal;
+use crate::measured::Measured;
+use crate::tile_codec::TileCodec;
 
 /// What an encoding reports after every strip.
 #[derive(Debug, Clone, Copy)]
@@ -30,84 +32,93 @@ struct Strip {
     rows: Vec<f64>,
 }
 
-/// Encodes a raster that is read by strips of rows; `read` gives the heights of a window at full resolution, NaN where
-/// there is no data. Returns the file and what was measured at full resolution.
-///
-/// Overviews are means of two by two valid pixels. Every tile is computed on one thread, so the bytes do not depend on
-/// their number.
-pub fn encode<W: Write + Seek>(
-    file: W,
-    header: Header,
-    codec: &TileCodec,
-    embedded: Option<&[u8]>,
-    jobs: usize,
-    read: &mut dyn FnMut(Window) -> Result<Vec<f64>, Error>,
-    progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Error>,
-) -> Result<(W, Measured), Error> {
-    let pyramid = header.pyramid.clone();
-    let mut writer = Writer::create(file, header)?;
-    if let Some(bytes) = embedded {
-        writer.embed_model(bytes)?;
-    }
-    let side = usize::from(pyramid.side());
-    let mut strips: Vec<Strip> = (0..pyramid.levels())
-        .filter_map(|level| {
-            let (width, height) = pyramid.size(level)?;
-            Some(Strip {
-                level,
-                width: width as usize,
-                height: height as usize,
-                row: 0,
-                rows: Vec::new(),
+/// What is to be made.
+#[derive(Debug)]
+pub struct Encoding<'a> {
+    /// The head of the file; statistics and the model's place are filled in.
+    pub header: Header,
+    /// How tiles are coded.
+    pub codec: &'a TileCodec,
+    /// The model's file, where it is to be in the file.
+    pub embedded: Option<&'a [u8]>,
+    /// Tiles that need not be made again.
+    pub journal: Option<&'a Journal>,
+    /// Threads.
+    pub jobs: usize,
+}
+
+impl Encoding<'_> {
+    /// Encodes a raster that is read by strips of rows; `read` gives the heights of a window at full resolution, NaN
+    /// where there is no data. Returns the file and what was measured at full resolution.
+    ///
+    /// Tiles that the journal knows are taken from it. Overviews are means of two by two valid pixels. Every tile is
+    /// computed on one thread, so the bytes do not depend on their number.
+    pub fn run<W: Write + Seek>(
+        self,
+        file: W,
+        read: &mut dyn FnMut(Window) -> Result<Vec<f64>, Error>,
+        progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Error>,
+    ) -> Result<(W, Measured), Error> {
+        let pyramid = self.header.pyramid.clone();
+        let mut writer = Writer::create(file, self.header)?;
+        if let Some(bytes) = self.embedded {
+            writer.embed_model(bytes)?;
+        }
+        let side = usize::from(pyramid.side());
+        let mut strips: Vec<Strip> = (0..pyramid.levels())
+            .filter_map(|level| {
+                let (width, height) = pyramid.size(level)?;
+                Some(Strip {
+                    level,
+                    width: width as usize,
+                    height: height as usize,
+                    row: 0,
+                    rows: Vec::new(),
+                })
             })
-        })
-        .collect();
-    let mut state = State {
-        pyramid: &pyramid,
-        codec,
-        jobs,
-        measured: Measured::default(),
-        done: 0,
-    };
-    let (width, height) = (strips[0].width, strips[0].height);
-    for row in (0..height).step_by(side) {
-        let window = Window {
-            column: 0,
-            row,
-            width,
-            height: side.min(height - row),
+            .collect();
+        let mut state = State {
+            pyramid: &pyramid,
+            codec: self.codec,
+            journal: self.journal,
+            jobs: self.jobs,
+            measured: Measured::default(),
+            done: 0,
         };
-        let rows = read(window)?;
-        state.push(&mut strips, 0, rows, &mut writer)?;
-        progress(EncodeProgress {
-            tiles: state.done,
-            of: pyramid.tiles(),
-            bytes: writer.length(),
-        })?;
+        let (width, height) = (strips[0].width, strips[0].height);
+        for row in (0..height).step_by(side) {
+            let window = Window {
+                column: 0,
+                row,
+                width,
+                height: side.min(height - row),
+            };
+            let rows = read(window)?;
+            state.push(&mut strips, 0, rows, &mut writer)?;
+            progress(EncodeProgress {
+                tiles: state.done,
+                of: pyramid.tiles(),
+                bytes: writer.length(),
+            })?;
+        }
+        let measured = state.measured;
+        let has_data = measured.pixels > 0;
+        let statistics = Statistics {
+            pixels: measured.pixels,
+            tiles: 0,
+            rmse_m: measured.rmse_m(),
+            max_error_m: measured.max_error_m,
+            lowest_m: if has_data { measured.lowest_m } else { 0.0 },
+            highest_m: if has_data { measured.highest_m } else { 0.0 },
+        };
+        Ok((writer.finish(statistics)?, measured))
     }
-    let measured = state.measured;
-    let statistics = Statistics {
-        pixels: measured.pixels,
-        tiles: 0,
-        rmse_m: measured.rmse_m(),
-        max_error_m: measured.max_error_m,
-        lowest_m: if measured.pixels > 0 {
-            measured.lowest_m
-        } else {
-            0.0
-        },
-        highest_m: if measured.pixels > 0 {
-            measured.highest_m
-        } else {
-            0.0
-        },
-    };
-    Ok((writer.finish(statistics)?, measured))
 }
 
 struct State<'a> {
     pyramid: &'a Pyramid,
     codec: &'a TileCodec,
+    journal: Option<&'a Journal>,
     jobs: usize,
     measured: Measured,
     done: u64,
@@ -180,10 +191,10 @@ impl State<'_> {
                 };
                 match encoded {
                     Ok(encoded) => {
-                        done.lock().unwrap_or_else(PoisonError::into_inner)[column] = encoded
+                        done.lock().unwrap_or_else(PoisonError::into_inner)[column] = encoded;
                     }
                     Err(error) => {
-                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error)
+                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                     }
                 }
             }
@@ -203,6 +214,9 @@ impl State<'_> {
             .flatten()
         {
             writer.tile(encoded.number, &encoded.bytes)?;
+            if let Some(journal) = self.journal {
+                journal.keep(encoded.number, &encoded.bytes, &encoded.measured)?;
+            }
             if level == 0 {
                 self.measured.join(&encoded.measured);
             }
@@ -213,6 +227,14 @@ impl State<'_> {
 
     fn tile(&self, place: LevelTile, rows: &[f64], width: usize) -> Result<Option<Encoded>, Error> {
         let window = self.pyramid.window(place)?;
+        let number = self.pyramid.number(place)?;
+        if let Some((bytes, measured)) = self.journal.and_then(|journal| journal.tile(number)) {
+            return Ok(Some(Encoded {
+                number,
+                bytes,
+                measured,
+            }));
+        }
         let heights: Vec<f64> = rows
             .chunks(width)
             .flat_map(|row| &row[window.column..window.column + window.width])
@@ -221,7 +243,6 @@ impl State<'_> {
         let Some((record, measured)) = self.codec.encode(&heights, window)? else {
             return Ok(None);
         };
-        let number = self.pyramid.number(place)?;
         let bytes = record.to_bytes(number, window.width);
         Ok(Some(Encoded {
             number,

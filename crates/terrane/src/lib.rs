@@ -14,7 +14,9 @@ mod error;
 pub mod field;
 mod fill;
 pub mod init;
+pub mod journal;
 mod kernel;
+mod measured;
 pub mod methods;
 pub mod model;
 mod normalise;
@@ -28,10 +30,12 @@ pub mod surface;
 pub mod tape;
 mod terrain;
 pub mod tile_codec;
+mod tile_source;
 pub mod weights;
 
 pub use batch::batch;
 pub use error::Error;
+pub use measured::Measured;
 pub use model::TrainedModel;
 pub use normalise::Normalisation;
 #[cfg(feature = "remote")]

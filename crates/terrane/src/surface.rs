@@ -82,14 +82,22 @@ impl<'a> Surface<'a> {
         let jet = self
             .at_pixel(column, row)?
             .ok_or(Error::NoHeight { x, y })?;
-        let [a, b, c, d] = self.inverse;
+        // Derivatives of the column and of the row with respect to x and to y.
+        let [column_x, column_y, row_x, row_y] = self.inverse;
+        let second = |a: [f64; 2], b: [f64; 2]| {
+            jet.xx * a[0] * b[0] + jet.xy * (a[0] * b[1] + a[1] * b[0]) + jet.yy * a[1] * b[1]
+        };
+        let (along_x, along_y) = ([column_x, row_x], [column_y, row_y]);
         Ok(Sample {
             height: jet.value,
-            gradient: [jet.x * a + jet.y * c, jet.x * b + jet.y * d],
+            gradient: [
+                jet.x * column_x + jet.y * row_x,
+                jet.x * column_y + jet.y * row_y,
+            ],
             hessian: [
-                jet.xx * a * a + 2.0 * jet.xy * a * c + jet.yy * c * c,
-                jet.xx * a * b + jet.xy * (a * d + b * c) + jet.yy * c * d,
-                jet.xx * b * b + 2.0 * jet.xy * b * d + jet.yy * d * d,
+                second(along_x, along_x),
+                second(along_x, along_y),
+                second(along_y, along_y),
             ],
         })
     }

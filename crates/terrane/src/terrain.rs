@@ -166,12 +166,12 @@ impl Terrain {
     /// The transform from the corner of the first pixel, in GDAL's order.
     pub fn corner_affine(&self) -> [f64; 6] {
         let header = self.header();
-        let [x, a, b, y, c, d] = header.affine;
+        let mut affine = header.affine;
         if header.is_placed && header.pixel_is_point {
-            [x - 0.5 * a - 0.5 * b, a, b, y - 0.5 * c - 0.5 * d, c, d]
-        } else {
-            header.affine
+            affine[0] -= 0.5 * affine[1] + 0.5 * affine[2];
+            affine[3] -= 0.5 * affine[4] + 0.5 * affine[5];
         }
+        affine
     }
 
     /// As [`Terrain::read`], with so many threads and without keeping tiles: for going through a whole file.

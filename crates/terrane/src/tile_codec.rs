@@ -10,9 +10,11 @@ use terrane_format::{Window, integers};
 
 use crate::field::{BLEND, Field};
 use crate::fill::fill;
+use crate::measured::Measured;
 use crate::methods::{Method, MethodConfig, Precision};
 use crate::model::{Normalise, TrainedModel};
 use crate::quantise::{Quantised, quantise};
+use crate::tile_source::{Source, integer_heights, rounded, search_rmse, search_size};
 use crate::{Error, Normalisation};
 
 /// What a file is to hold.
@@ -37,13 +39,6 @@ const MACHINE_MARGIN: f64 = 1.0 / 16_384.0;
 const FLOAT_MARGIN: f64 = 1.0 / 16_777_216.0;
 /// Integers beyond this do not count all steps as 64-bit floats.
 const MOST_STEPS: f64 = 2_251_799_813_685_248.0;
-/// Steps that surveys store heights in, tried from the coarsest.
-const STEPS_M: [f64; 14] = [
-    1.0, 0.5, 0.25, 0.2, 0.1, 0.0625, 0.05, 0.03125, 0.02, 0.01, 0.0078125, 0.005, 0.001, 0.0001,
-];
-/// Halvings of a search for a rate.
-const SEARCHES: u32 = 14;
-
 /// Codes tiles with one method at one rate.
 #[derive(Debug, Clone)]
 pub struct TileCodec {
@@ -195,7 +190,7 @@ impl TileCodec {
                     symbols: coded.symbols,
                 }
                 .tokens();
-                let mut heights = self.token_heights(&values, map, model, window)?;
+                let mut heights = token_heights(&values, map, model, window)?;
                 let remains = record.remains.as_ref();
                 let remains =
                     remains.map_or_else(Vec::new, |remains| add_remains(&mut heights, remains));
@@ -215,46 +210,6 @@ impl TileCodec {
             statistics: record.statistics,
             tokens,
         })
-    }
-
-    /// Heights of a window from tokens, patches passing into each other along their borders.
-    fn token_heights(
-        &self,
-        tokens: &[f32],
-        map: Normalisation,
-        model: &TrainedModel,
-        window: Window,
-    ) -> Result<Vec<f64>, Error> {
-        let side = model.config.side();
-        if window.width > side || window.height > side {
-            return Err(Error::TileSize {
-                side,
-                found: window.width * window.height,
-            });
-        }
-        let tensor = tensor(tokens, model);
-        let read = |tensor: Tensor<3>| {
-            tensor
-                .into_data()
-                .convert::<f32>()
-                .try_to_vec::<f32>()
-                .map_err(|_| Error::Device)
-        };
-        let values: Vec<f64> = match model.network.decode_rims(tensor.clone(), BLEND as usize) {
-            Some(rims) => rims.blend(side),
-            None => read(model.network.decode(tensor, Precision::Full))?
-                .into_iter()
-                .map(f64::from)
-                .collect(),
-        };
-        let (low, range) = (f64::from(map.low_m), f64::from(map.range_m));
-        Ok((0..window.height)
-            .flat_map(|row| {
-                values[row * side..][..window.width]
-                    .iter()
-                    .map(|value| low + range * value)
-            })
-            .collect())
     }
 
     /// Tokens and what they leave over; `None` where a promise cannot be kept with them.
@@ -305,7 +260,7 @@ impl TileCodec {
             symbols: quantised.symbols.clone(),
         };
         let bytes = coded.to_bytes(&model.tables, self.coding)?;
-        let base = self.token_heights(&quantised.tokens(), map, model, source.window)?;
+        let base = token_heights(&quantised.tokens(), map, model, source.window)?;
         if base.iter().any(|height| !height.is_finite()) {
             return Ok(None);
         }
@@ -333,7 +288,7 @@ impl TileCodec {
             Rate::Bpp(target) => {
                 let budget = target * (width * height) as f64 / 8.0 - bytes.len() as f64;
                 search_size(budget, source.rmse(&differences, None), |step| {
-                    let values = source.rounded(&differences, step);
+                    let values = rounded(&differences, step);
                     integers::encode(
                         &values,
                         width,
@@ -346,7 +301,7 @@ impl TileCodec {
         };
         let remains = remains.map(|step_m| Remains {
             step_m,
-            values: source.rounded(&differences, step_m),
+            values: rounded(&differences, step_m),
         });
         let mut heights = base;
         if let Some(remains) = &remains {
@@ -372,7 +327,7 @@ impl TileCodec {
             Rate::Bpp(target) => {
                 let budget = target * source.heights.len() as f64 / 8.0;
                 let size = |step| {
-                    let values = source.rounded(source.heights, step);
+                    let values = rounded(source.heights, step);
                     integers::encode(
                         &values,
                         width,
@@ -390,7 +345,7 @@ impl TileCodec {
             Integers {
                 origin_m: 0.0,
                 step_m,
-                values: source.rounded(source.heights, step_m),
+                values: rounded(source.heights, step_m),
             }
         } else {
             source.as_bits()
@@ -416,6 +371,45 @@ impl TileCodec {
     }
 }
 
+/// Heights of a window from tokens, patches passing into each other along their borders.
+fn token_heights(
+    tokens: &[f32],
+    map: Normalisation,
+    model: &TrainedModel,
+    window: Window,
+) -> Result<Vec<f64>, Error> {
+    let side = model.config.side();
+    if window.width > side || window.height > side {
+        return Err(Error::TileSize {
+            side,
+            found: window.width * window.height,
+        });
+    }
+    let tensor = tensor(tokens, model);
+    let read = |tensor: Tensor<3>| {
+        tensor
+            .into_data()
+            .convert::<f32>()
+            .try_to_vec::<f32>()
+            .map_err(|_| Error::Device)
+    };
+    let values: Vec<f64> = match model.network.decode_rims(tensor.clone(), BLEND as usize) {
+        Some(rims) => rims.blend(side),
+        None => read(model.network.decode(tensor, Precision::Full))?
+            .into_iter()
+            .map(f64::from)
+            .collect(),
+    };
+    let (low, range) = (f64::from(map.low_m), f64::from(map.range_m));
+    Ok((0..window.height)
+        .flat_map(|row| {
+            values[row * side..][..window.width]
+                .iter()
+                .map(|value| low + range * value)
+        })
+        .collect())
+}
+
 /// What the remains stand for, in metres, added to heights and given back.
 fn add_remains(heights: &mut [f64], remains: &Remains) -> Vec<f64> {
     let metres: Vec<f64> = remains
@@ -427,225 +421,4 @@ fn add_remains(heights: &mut [f64], remains: &Remains) -> Vec<f64> {
         *height += metres;
     }
     metres
-}
-
-/// Errors of valid heights, summed up.
-#[derive(Debug, Clone, Copy)]
-pub struct Measured {
-    /// Valid pixels.
-    pub pixels: u64,
-    /// Sum of squares.
-    pub squares: f64,
-    /// Greatest error.
-    pub max_error_m: f64,
-    /// Lowest decoded height.
-    pub lowest_m: f64,
-    /// Highest.
-    pub highest_m: f64,
-}
-
-impl Default for Measured {
-    fn default() -> Self {
-        Self {
-            pixels: 0,
-            squares: 0.0,
-            max_error_m: 0.0,
-            lowest_m: f64::INFINITY,
-            highest_m: f64::NEG_INFINITY,
-        }
-    }
-}
-
-impl Measured {
-    /// Counts one pixel.
-    pub fn add(&mut self, height: f64, decoded: f64) {
-        let error = (height - decoded).abs();
-        self.pixels += 1;
-        self.squares += error * error;
-        self.max_error_m = self.max_error_m.max(error);
-        self.lowest_m = self.lowest_m.min(decoded);
-        self.highest_m = self.highest_m.max(decoded);
-    }
-
-    /// Joins the counts of another part.
-    pub fn join(&mut self, other: &Self) {
-        self.pixels += other.pixels;
-        self.squares += other.squares;
-        self.max_error_m = self.max_error_m.max(other.max_error_m);
-        self.lowest_m = self.lowest_m.min(other.lowest_m);
-        self.highest_m = self.highest_m.max(other.highest_m);
-    }
-
-    /// Root of the mean square error.
-    pub fn rmse_m(&self) -> f64 {
-        (self.squares / self.pixels.max(1) as f64).sqrt()
-    }
-
-    fn of_tile(&self) -> TileStatistics {
-        TileStatistics {
-            rmse_m: self.rmse_m() as f32,
-            // Rounded up: what is stated is never below what was measured.
-            max_error_m: (self.max_error_m as f32).next_up(),
-            // And the range is never narrower than it is.
-            lowest_m: (self.lowest_m as f32).next_down(),
-            highest_m: (self.highest_m as f32).next_up(),
-        }
-    }
-}
-
-struct Source<'a> {
-    heights: &'a [f64],
-    missing: Option<Vec<bool>>,
-    window: Window,
-}
-
-impl Source<'_> {
-    fn is_missing(&self, index: usize) -> bool {
-        self.missing.as_ref().is_some_and(|missing| missing[index])
-    }
-
-    fn valid<'b>(&'b self, values: &'b [f64]) -> impl Iterator<Item = f64> + 'b {
-        values
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !self.is_missing(*index))
-            .map(|(_, &value)| value)
-    }
-
-    fn greatest(&self) -> f64 {
-        self.valid(self.heights)
-            .fold(0.0, |greatest, height| greatest.max(height.abs()))
-    }
-
-    fn rounded(&self, values: &[f64], step_m: f64) -> Vec<i64> {
-        values
-            .iter()
-            .map(|value| {
-                if value.is_nan() {
-                    0
-                } else {
-                    (value / step_m).round() as i64
-                }
-            })
-            .collect()
-    }
-
-    /// Error of values that are rounded to a step, or left out altogether.
-    fn rmse(&self, values: &[f64], step_m: Option<f64>) -> f64 {
-        let (sum, count) = self.valid(values).fold((0.0, 0.0), |(sum, count), value| {
-            let kept = step_m.map_or(0.0, |step| (value / step).round() * step);
-            (sum + (value - kept).powi(2), count + 1.0)
-        });
-        (sum / count).sqrt()
-    }
-
-    /// The coarsest step that gives every height back, or 0.
-    fn exact_step(&self, is_f32: bool) -> f64 {
-        let is_exact = |step: f64| {
-            self.valid(self.heights).all(|height| {
-                let back = (height / step).round() * step;
-                back == height || (is_f32 && back as f32 == height as f32)
-            })
-        };
-        STEPS_M
-            .into_iter()
-            .find(|&step| is_exact(step))
-            .unwrap_or(0.0)
-    }
-
-    /// The bits of heights as integers in the order of the heights.
-    fn as_bits(&self) -> Integers {
-        let is_f32 = self
-            .valid(self.heights)
-            .all(|height| f64::from(height as f32) == height);
-        let values = self
-            .heights
-            .iter()
-            .map(|&height| match (height.is_nan(), is_f32) {
-                (true, _) => 0,
-                (_, true) => ordered(
-                    i64::from((height as f32).to_bits().cast_signed()),
-                    i64::from(i32::MAX),
-                ),
-                _ => ordered(height.to_bits().cast_signed(), i64::MAX),
-            });
-        Integers {
-            origin_m: 0.0,
-            step_m: if is_f32 { 0.0 } else { -1.0 },
-            values: values.collect(),
-        }
-    }
-}
-
-/// Bits of a float as an integer that grows with it, and back: a negative one counts down from −1.
-fn ordered(bits: i64, magnitude: i64) -> i64 {
-    if bits < 0 { !(bits & magnitude) } else { bits }
-}
-
-fn integer_heights(integers: &Integers) -> Vec<f64> {
-    let Integers {
-        origin_m,
-        step_m,
-        values,
-    } = integers;
-    if *step_m > 0.0 {
-        return values
-            .iter()
-            .map(|&value| origin_m + value as f64 * step_m)
-            .collect();
-    }
-    values
-        .iter()
-        .map(|&value| {
-            if *step_m == 0.0 {
-                let bits = if value < 0 {
-                    (!value as u32) | 1 << 31
-                } else {
-                    value as u32
-                };
-                f64::from(f32::from_bits(bits))
-            } else {
-                f64::from_bits(if value < 0 {
-                    (!value).cast_unsigned() | 1 << 63
-                } else {
-                    value.cast_unsigned()
-                })
-            }
-        })
-        .collect()
-}
-
-/// The coarsest step whose error is no more than the target; `None` where nothing needs to be kept.
-fn search_rmse(target: f64, rmse: impl Fn(Option<f64>) -> f64) -> Option<f64> {
-    if rmse(None) <= target {
-        return None;
-    }
-    // A step of √12 times the error is right for small steps; coarser ones may do where most is nought.
-    let (mut fine, mut coarse) = (target, target * 64.0);
-    for _ in 0..SEARCHES {
-        let middle = (fine * coarse).sqrt();
-        if rmse(Some(middle)) <= target {
-            fine = middle;
-        } else {
-            coarse = middle;
-        }
-    }
-    Some(fine)
-}
-
-/// The finest step whose bytes fit a budget; `None` where nothing fits.
-fn search_size(budget: f64, largest: f64, size: impl Fn(f64) -> f64) -> Option<f64> {
-    let (mut fine, mut coarse) = (1e-5, 4.0 * largest.max(1e-3));
-    if size(coarse) > budget {
-        return None;
-    }
-    for _ in 0..SEARCHES {
-        let middle = (fine * coarse).sqrt();
-        if size(middle) <= budget {
-            coarse = middle;
-        } else {
-            fine = middle;
-        }
-    }
-    Some(coarse)
 }

@@ -1,15 +1,16 @@
 //! `terrane encode`: a raster to a neural terrain file.
 
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use terrane::encode::encode;
+use terrane::encode::Encoding;
 use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
+use terrane::journal::Journal;
 use terrane::methods::MethodConfig;
 use terrane::{Rate, TileCodec, TrainedModel};
-use terrane_geo::{AtomicFile, HeightUnit, SampleType, refuse_existing};
+use terrane_geo::{AtomicFile, HeightUnit, RasterInfo, SampleType, refuse_existing};
 
 use crate::Common;
 use crate::commands::{existing, jobs};
@@ -24,6 +25,10 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  terrane encode dem.tif dem.trn --max-error 0.1\n  terrane encode west.tif east.tif both.trn --rmse 0.05\n  terrane encode dem.tif dem.trn --bits 8"
+)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
 )]
 pub(crate) struct Arguments {
     /// Rasters, and last the file to write.
@@ -59,6 +64,9 @@ pub(crate) struct Arguments {
     /// Side of a tile, an even number; the networks take 256.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(16..=4096))]
     tile: u16,
+    /// Keep finished tiles in OUT.journal, so that the same command goes on where it was stopped.
+    #[arg(long)]
+    resumable: bool,
     /// Replace an existing file.
     #[arg(long)]
     overwrite: bool,
@@ -152,28 +160,31 @@ impl Arguments {
     }
 }
 
-/// Runs the command.
-pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let (out, inputs) = arguments
-        .files
-        .split_last()
-        .context("a raster and a file to write are needed")?;
-    let existing = existing(arguments.overwrite);
-    refuse_existing(out, existing)?;
-    let rate = arguments.rate()?;
-    let model = arguments.model()?;
-    let raster = terrane_geo::open(inputs)?;
-    let info = raster.info().clone();
+/// What tells sources apart: names, sizes and times.
+fn identity(inputs: &[PathBuf]) -> Result<String> {
+    let mut text = String::new();
+    for path in inputs {
+        let metadata = std::fs::metadata(path)
+            .with_context(|| format!("{} cannot be read", path.display()))?;
+        text.push_str(&format!(
+            "{} {} {:?};",
+            path.display(),
+            metadata.len(),
+            metadata.modified()?
+        ));
+    }
+    Ok(text)
+}
+
+/// The head of the file, and whether its heights are 32-bit floats in metres.
+fn header(
+    arguments: &Arguments,
+    info: &RasterInfo,
+    rate: Rate,
+    model: Option<&TrainedModel>,
+) -> Result<(Header, bool)> {
     let size = |value: usize| u32::try_from(value).context("the raster is too large");
     let (width, height) = (size(info.width())?, size(info.height())?);
-    if let Some((model, _)) = &model {
-        ensure!(
-            model.config.side() == usize::from(arguments.tile),
-            "this model works on tiles of {} pixels: leave out --tile {}",
-            model.config.side(),
-            arguments.tile
-        );
-    }
     let crs = &info.georeference.crs;
     let code = |epsg: Option<u16>| epsg.map_or(0, u32::from);
     // Heights of 32 bits in metres stay so; in feet or scaled they are no longer 32-bit floats here.
@@ -194,20 +205,49 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
         geo_keys: geo_keys(crs),
         wkt: String::new(),
-        samples: samples(&info),
+        samples: samples(info),
         promise: match rate {
             Rate::MaxError(bound) => Promise::MaxError(bound),
             Rate::Lossless => Promise::Lossless { as_f32 },
             _ => Promise::None,
         },
         statistics: Statistics::default(),
-        model: model.as_ref().map(|(model, _)| ModelId {
+        model: model.map(|model| ModelId {
             sha256: model.sha256,
             name: model.name.clone(),
             address: String::new(),
             embedded: None,
         }),
     };
+    Ok((header, as_f32))
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let (out, inputs) = arguments
+        .files
+        .split_last()
+        .context("a raster and a file to write are needed")?;
+    let existing = existing(arguments.overwrite);
+    refuse_existing(out, existing)?;
+    let rate = arguments.rate()?;
+    let model = arguments.model()?;
+    let raster = terrane_geo::open(inputs)?;
+    let info = raster.info().clone();
+    if let Some((model, _)) = &model {
+        ensure!(
+            model.config.side() == usize::from(arguments.tile),
+            "this model works on tiles of {} pixels: leave out --tile {}",
+            model.config.side(),
+            arguments.tile
+        );
+    }
+    let (header, as_f32) = header(
+        arguments,
+        &info,
+        rate,
+        model.as_ref().map(|(model, _)| model),
+    )?;
     let codec = TileCodec {
         model: model.as_ref().map(|(model, _)| model.clone()),
         bits: arguments.bits.as_deref().map_or(Ok(8), str::parse)?,
@@ -223,27 +263,42 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         .as_ref()
         .filter(|_| arguments.embed_model)
         .map(|(_, file)| &file[..]);
+    let journal = if arguments.resumable {
+        let mut name = out.clone().into_os_string();
+        name.push(".journal");
+        let identity = identity(inputs)?;
+        Some(Journal::open(Path::new(&name), &header, &codec, &identity)?)
+    } else {
+        None
+    };
     let mut file = AtomicFile::create(out, existing)?;
     let mut progress = Progress::new("encode", common.progress);
-    let (_, measured) = encode(
-        BufWriter::new(file.file()),
+    let encoding = Encoding {
         header,
-        &codec,
+        codec: &codec,
         embedded,
-        jobs(common),
-        &mut |window| {
-            let grid = raster.read(0, window);
-            grid.map(|grid| grid.heights)
-                .map_err(|error| terrane::Error::Source(Box::new(error)))
-        },
-        &mut |at| {
-            progress.at(at.tiles, at.of, "tiles");
-            Ok(())
-        },
-    )
-    .with_context(|| format!("{} cannot be encoded", inputs[0].display()))?;
+        journal: journal.as_ref(),
+        jobs: jobs(common),
+    };
+    let (_, measured) = encoding
+        .run(
+            BufWriter::new(file.file()),
+            &mut |window| {
+                let grid = raster.read(0, window);
+                grid.map(|grid| grid.heights)
+                    .map_err(|error| terrane::Error::Source(Box::new(error)))
+            },
+            &mut |at| {
+                progress.at(at.tiles, at.of, "tiles");
+                Ok(())
+            },
+        )
+        .with_context(|| format!("{} cannot be encoded", inputs[0].display()))?;
     drop(progress);
     file.commit()?;
+    if let Some(journal) = journal {
+        journal.remove()?;
+    }
     let length = std::fs::metadata(out)?.len();
     let pixels = measured.pixels;
     let bpp = length as f64 * 8.0 / pixels.max(1) as f64;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use terrane::format::{Method, Promise};
+use terrane::format::{Method, Promise, Pyramid, Reader};
 use terrane::hexadecimal;
 
 use crate::Common;
@@ -36,11 +36,9 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let pyramid = &header.pyramid;
     let (width, height) = pyramid.size(0).unwrap_or_default();
     let statistics = &header.statistics;
-    let bpp = reader.length() as f64 * 8.0 / statistics.pixels.max(1) as f64;
+    let bpp = bpp(&reader);
     let crs = georeference(header).crs;
-    let levels: Vec<(u32, u32)> = (0..pyramid.levels())
-        .filter_map(|level| pyramid.size(level))
-        .collect();
+    let levels = levels(pyramid);
     let model = header.model.as_ref();
     let promise = match header.promise {
         Promise::None => "none".to_owned(),
@@ -67,6 +65,18 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             "sample_type": header.samples.kind, "nodata": header.samples.nodata, "unit": header.samples.unit,
         }));
     }
+    print(&text(&reader, &promise))
+}
+
+/// The description in lines.
+fn text(reader: &Reader, promise: &str) -> String {
+    let header = reader.header();
+    let pyramid = &header.pyramid;
+    let (width, height) = pyramid.size(0).unwrap_or_default();
+    let statistics = &header.statistics;
+    let bpp = bpp(reader);
+    let crs = georeference(header).crs;
+    let levels = levels(pyramid);
     let mut text = String::new();
     let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}{value}\n"));
     line("size", bytes(reader.length()));
@@ -93,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             .join(", "),
     );
     line("method", method_name(header.method).to_owned());
-    if let Some(model) = model {
+    if let Some(model) = &header.model {
         let place = if model.embedded.is_some() {
             "in the file"
         } else {
@@ -104,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             format!("{}, {}, {place}", model.name, hexadecimal(&model.sha256)),
         );
     }
-    line("promise", promise);
+    line("promise", promise.to_owned());
     line(
         "errors",
         format!(
@@ -143,5 +153,17 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
                 .map_or("none".to_owned(), |value| value.to_string())
         ),
     );
-    print(&text)
+    text
+}
+
+/// Bits per pixel with data.
+fn bpp(reader: &Reader) -> f64 {
+    reader.length() as f64 * 8.0 / reader.header().statistics.pixels.max(1) as f64
+}
+
+/// Columns and rows of all levels.
+fn levels(pyramid: &Pyramid) -> Vec<(u32, u32)> {
+    (0..pyramid.levels())
+        .filter_map(|level| pyramid.size(level))
+        .collect()
 }

@@ -10,13 +10,14 @@ mod remote;
 mod surfaces;
 
 use std::io::Cursor;
+use std::path::Path;
 
-use terrane::encode::encode;
+use terrane::encode::Encoding;
 use terrane::format::{
     Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
-use terrane::tile_codec::Measured;
-use terrane::{Rate, Terrain, TileCodec, TrainedModel};
+use terrane::journal::Journal;
+use terrane::{Measured, Rate, Terrain, TileCodec, TrainedModel};
 
 /// A raster in memory.
 pub(crate) struct Raster {
@@ -74,6 +75,18 @@ impl Raster {
         jobs: usize,
         side: u16,
     ) -> Result<(Vec<u8>, Measured), terrane::Error> {
+        self.encode_until(codec, jobs, side, None, usize::MAX)
+    }
+
+    /// Encodes with a journal, and stops after so many strips as if by a power cut.
+    pub(crate) fn encode_until(
+        &self,
+        codec: &TileCodec,
+        jobs: usize,
+        side: u16,
+        journal: Option<&Path>,
+        strips: usize,
+    ) -> Result<(Vec<u8>, Measured), terrane::Error> {
         let (width, height) = (self.width as u32, self.height as u32);
         let header = Header {
             pyramid: Pyramid::new(
@@ -116,14 +129,28 @@ impl Raster {
                 embedded: None,
             }),
         };
-        let (file, measured) = encode(
-            Cursor::new(Vec::new()),
+        let journal = journal
+            .map(|path| Journal::open(path, &header, codec, "hills"))
+            .transpose()?;
+        let mut done = 0;
+        let encoding = Encoding {
             header,
             codec,
-            None,
+            embedded: None,
+            journal: journal.as_ref(),
             jobs,
+        };
+        let (file, measured) = encoding.run(
+            Cursor::new(Vec::new()),
             &mut |window| Ok(self.read(window)),
-            &mut |_| Ok(()),
+            &mut |_| {
+                done += 1;
+                if done < strips {
+                    Ok(())
+                } else {
+                    Err(terrane::Error::Stopped)
+                }
+            },
         )?;
         Ok((file.into_inner(), measured))
     }

@@ -38,6 +38,36 @@ fn the_same_raster_gives_the_same_bytes_with_any_number_of_threads() {
 }
 
 #[test]
+fn an_encoding_that_was_stopped_goes_on_to_the_same_bytes() {
+    let raster = Raster::hills(300, 700);
+    let codec = integers(Rate::MaxError(0.1));
+    let (expected, _) = raster.encode(&codec, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hills.journal");
+    assert!(raster.encode_until(&codec, 2, 256, Some(&path), 2).is_err());
+    let length = std::fs::metadata(&path).unwrap().len();
+    assert!(length > 10_000);
+    // The last entry was cut off in the middle, too.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(length - 100).unwrap();
+    let (resumed, _) = raster
+        .encode_until(&codec, 2, 256, Some(&path), usize::MAX)
+        .unwrap();
+    assert!(resumed == expected);
+    // Other settings do not take tiles from it.
+    let (other, _) = raster
+        .encode_until(
+            &integers(Rate::MaxError(0.2)),
+            2,
+            256,
+            Some(&path),
+            usize::MAX,
+        )
+        .unwrap();
+    assert!(other == raster.encode(&integers(Rate::MaxError(0.2)), 2).0);
+}
+
+#[test]
 fn lossless_is_exact() {
     let floats = Raster::hills(300, 200);
     let centimetres = Raster::new(300, 200, |column, row| {

@@ -1,0 +1,775 @@
+"""A reader of neural terrain files, version 1, written from spec/terrane-1.md alone. Needs NumPy."""
+
+import hashlib
+import json
+import math
+import struct
+import tomllib
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+
+
+class Fault(Exception):
+    """The file cannot be read."""
+
+
+class Malformed(Fault):
+    """The bytes are not what the specification says."""
+
+
+class Unsupported(Fault):
+    """The file needs something that this reader does not know."""
+
+
+class LimitExceeded(Fault):
+    """The file states more than the specification allows."""
+
+
+class NoModel(Exception):
+    """A tile of tokens needs a model that is neither embedded nor given; this is no fault of the file."""
+
+
+def require(condition, text, kind=Malformed):
+    """Raises the fault unless the condition holds."""
+    if not condition:
+        raise kind(text)
+
+
+# Section 4: limits
+
+HEAD = 16384
+MOST_PIXELS_ACROSS = 2**30
+LEAST_SIDE, MOST_SIDE = 16, 4096
+MOST_LEVELS = 24
+MOST_TILES = 2**30
+MOST_PAGES = 512
+MOST_RECORD = 2**30
+MOST_PAGE = 2**24
+MOST_MODEL = 2**34
+MOST_MODEL_SIZE = 16384  # section 16: beyond reason
+
+
+# Section 5: basic structures
+
+
+def crc_table():
+    """The CRC-32C of each single byte."""
+    table = list(range(256))
+    for _ in range(8):
+        table = [(crc >> 1) ^ (0x82F63B78 if crc & 1 else 0) for crc in table]
+    return table
+
+
+CRC_TABLE = crc_table()
+
+
+def crc32c(data):
+    """The CRC-32C of bytes."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = (crc >> 8) ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def signed(value):
+    """The signed number with the same lowest 64 bits."""
+    return ((value + 2**63) & (2**64 - 1)) - 2**63
+
+
+def utf8(data):
+    """A text from its bytes."""
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed("a text that is not UTF-8") from error
+
+
+class Cursor:
+    """Reads structures one after the other, never beyond the end."""
+
+    def __init__(self, data):
+        self.data, self.place = data, 0
+
+    def left(self):
+        """How many bytes are left."""
+        return len(self.data) - self.place
+
+    def take(self, count):
+        """The next bytes."""
+        require(count <= self.left(), "ends too early")
+        self.place += count
+        return self.data[self.place - count : self.place]
+
+    def rest(self):
+        """All bytes that are left."""
+        return self.take(self.left())
+
+    def end(self):
+        """Requires that nothing is left."""
+        require(not self.left(), "bytes left over")
+
+    def numbers(self, layout):
+        """Little-endian numbers, by the letters of `struct`."""
+        layout = "<" + layout
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))
+
+    def number(self, letter):
+        """One little-endian number."""
+        return self.numbers(letter)[0]
+
+    def varint(self):
+        """An unsigned number of 64 bits in its shortest form."""
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.number("B")
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                require(byte or not shift, "a varint with a needless byte")
+                require(value < 2**64, "a varint of 2^64 or more")
+                return value
+        raise Malformed("a varint of more than ten bytes")
+
+    def zigzag(self):
+        """A signed number of 64 bits."""
+        code = self.varint()
+        return (code >> 1) ^ -(code & 1)
+
+    def block(self):
+        """Bytes after their number."""
+        return self.take(self.varint())
+
+    def text(self):
+        """A block of UTF-8."""
+        return utf8(self.block())
+
+    def flag(self):
+        """A byte that is 0 or 1."""
+        value = self.number("B")
+        require(value <= 1, "a flag other than 0 or 1")
+        return bool(value)
+
+
+# Sections 6 and 7: the head
+
+
+@dataclass
+class Page:
+    """An entry of the root."""
+
+    offset: int
+    length: int
+    checksum: int
+
+
+@dataclass
+class ModelEntry:
+    """The chunk MODL."""
+
+    sha256: bytes
+    offset: int
+    length: int
+    checksum: int
+    name: str
+    address: str
+
+
+@dataclass
+class Level:
+    """The size of a level, its grid of tiles and the number of its first tile."""
+
+    width: int
+    height: int
+    columns: int
+    rows: int
+    first: int
+
+
+class Head:
+    """The first 16384 bytes of a file."""
+
+    def __init__(self, data, file_length):
+        require(data[:8] == b"\x89TRN\r\n\x1a\n", "other magic")
+        require(len(data) == HEAD, "fewer than 16384 bytes")
+        version = int.from_bytes(data[8:10], "little")
+        require(version == 1, f"version {version}", Unsupported)
+        require(crc32c(data[:-4]) == int.from_bytes(data[-4:], "little"), "wrong checksum of the head")
+        cursor = Cursor(data[:-4])
+        _, _, reserved, pages, self.length = cursor.numbers("8sHHIQ")
+        self.columns, self.rows, self.side, levels, self.method = cursor.numbers("IIHBB")
+        self.tiles_per_page, self.promise = cursor.numbers("IB")
+        self.placed, self.points = cursor.flag(), cursor.flag()
+        reserved_too = cursor.take(5)
+        self.transform = cursor.numbers("6d")
+        self.bound, self.rms_error, self.greatest_error, self.lowest, self.highest = cursor.numbers("5d")
+        self.valid_pixels, self.tiles_with_data = cursor.numbers("QQ")
+        self.horizontal, self.vertical = cursor.numbers("II")
+
+        require(not reserved and not any(reserved_too), "reserved field not 0")
+        require(self.method <= 4, f"method {self.method}", Unsupported)
+        require(self.promise <= 3, f"promise {self.promise}", Unsupported)
+        require(self.columns and self.rows, "a raster without pixels")
+        require(max(self.columns, self.rows) <= MOST_PIXELS_ACROSS, "columns or rows", LimitExceeded)
+        require(LEAST_SIDE <= self.side <= MOST_SIDE, "side", LimitExceeded)
+        require(self.side % 2 == 0, "an odd side")
+        require(1 <= levels <= MOST_LEVELS, "levels", LimitExceeded)
+        self.levels, self.tiles = self.grids(levels)
+        require(self.tiles <= MOST_TILES, "tiles", LimitExceeded)
+        require(pages <= MOST_PAGES, "pages", LimitExceeded)
+        require(self.tiles_per_page and pages == -(-self.tiles // self.tiles_per_page), "pages do not cover the tiles")
+
+        self.geo_keys, self.samples, self.wkt = ((), (), ""), (None, 1.0, 0.0, "float32", "", ""), ""
+        self.model = None
+        self.root = None
+        self.chunks(cursor)
+        require(self.root is not None, "no ROOT")
+        require(len(self.root) == pages, "ROOT of another size")
+        require(self.model or not self.method, "no MODL")
+        require(self.length == file_length, "another length of the file")
+
+    def grids(self, levels):
+        """All levels, and the number of all tiles (section 8)."""
+        found, first = [], 0
+        for k in range(levels):
+            width, height = -(-self.columns // 2**k), -(-self.rows // 2**k)
+            columns, rows = -(-width // self.side), -(-height // self.side)
+            found.append(Level(width, height, columns, rows, first))
+            first += columns * rows
+        return found, first
+
+    def chunks(self, cursor):
+        """Reads all chunks up to TEND and the zeros after it."""
+        known = {b"GEOK": self.read_geok, b"SAMP": self.read_samp, b"wkt2": self.read_wkt2}
+        known |= {b"MODL": self.read_modl, b"ROOT": self.read_root, b"TEND": lambda content: None}
+        seen, tag = set(), None
+        while tag != b"TEND":
+            tag, length = cursor.numbers("4sI")
+            require(tag not in seen, f"{tag} comes twice")
+            seen.add(tag)
+            content = Cursor(cursor.take(length))
+            if tag in known:
+                known[tag](content)
+                content.end()
+            else:
+                require(tag[:1].islower(), f"unknown chunk {tag}", Unsupported)
+        require(not any(cursor.rest()), "bytes after TEND")
+
+    def read_geok(self, content):
+        """The keys of a GeoTIFF."""
+        directory = np.frombuffer(content.take(2 * content.varint()), "<u2")
+        doubles = np.frombuffer(content.take(8 * content.varint()), "<f8")
+        self.geo_keys = directory, doubles, content.text()
+
+    def read_samp(self, content):
+        """The samples of the source: no data, scale, offset, type, unit, description."""
+        has_no_data = content.flag()
+        no_data, scale, offset = content.numbers("3d")
+        kind, unit, description = content.text(), content.text(), content.text()
+        self.samples = no_data if has_no_data else None, scale, offset, kind, unit, description
+
+    def read_wkt2(self, content):
+        """The coordinate system."""
+        self.wkt = utf8(content.rest())
+
+    def read_modl(self, content):
+        """Where the model is."""
+        self.model = ModelEntry(*content.numbers("32sQQI"), content.text(), content.text())
+        require(self.model.length <= MOST_MODEL, "bytes of the model", LimitExceeded)
+
+    def read_root(self, content):
+        """Where the pages of the index are."""
+        require(content.left() % 16 == 0, "ROOT of another size")
+        self.root = [Page(*content.numbers("QII")) for _ in range(content.left() // 16)]
+        require(all(page.length <= MOST_PAGE for page in self.root), "bytes of a page", LimitExceeded)
+
+
+# Section 11: the range coder
+
+
+class RangeDecoder:
+    """Decodes one coded stream."""
+
+    def __init__(self, data):
+        self.data, self.place, self.range, self.code = data, 0, 0xFFFFFFFF, 0
+        for _ in range(4):
+            self.code = self.code << 8 | self.next()
+
+    def next(self):
+        """The next byte; 0 after the end."""
+        self.place += 1
+        return self.data[self.place - 1] if self.place <= len(self.data) else 0
+
+    def peek(self):
+        """Where in the 2^16 parts the next symbol lies."""
+        return min(self.code // (self.range >> 16), 65535)
+
+    def skip(self, first, size):
+        """Passes over a symbol that has `size` parts after `first` parts of others."""
+        part = self.range >> 16
+        self.code = (self.code - part * first) & 0xFFFFFFFF
+        self.range = part * size
+        while self.range < 2**24:
+            self.range <<= 8
+            self.code = (self.code << 8 | self.next()) & 0xFFFFFFFF
+
+    def bit(self, context):
+        """An adaptive bit."""
+        quick, slow, seen = context
+        split = min(max((quick + slow) // 2, 32), 65504)
+        value = self.peek() < split
+        q, s = min(seen, 40) + 2, min(seen, 250) + 2
+        if value:
+            self.skip(0, split)
+            context[:] = quick + (65535 - quick) // q, slow + (65535 - slow) // s, min(seen + 1, 250)
+        else:
+            self.skip(split, 65536 - split)
+            context[:] = quick - quick // q, slow - slow // s, min(seen + 1, 250)
+        return value
+
+    def raw(self, count):
+        """So many equally likely bits."""
+        value = 0
+        while count > 0:
+            k = min(count, 16)
+            count -= k
+            part = self.peek() >> (16 - k)
+            self.skip(part << (16 - k), 1 << (16 - k))
+            value = value << k | part
+        return value
+
+    def symbol(self, starts):
+        """A symbol of a table, given the starts of its symbols and 65536."""
+        k = bisect_right(starts, self.peek()) - 1
+        self.skip(starts[k], starts[k + 1] - starts[k])
+        return k
+
+    def end(self):
+        """Requires that the stream ends here."""
+        require(self.place >= len(self.data), "a coded stream with bytes left over")
+        require(not self.data or self.data[-1], "a coded stream with a last byte of 0")
+
+
+def contexts(count):
+    """New contexts of adaptive bits."""
+    return [[32768, 32768, 0] for _ in range(count)]
+
+
+# Section 12: masks, integers and symbols
+
+
+def decode_mask(data, width, height):
+    """Which pixels of a window are missing."""
+    coder, models = RangeDecoder(data), contexts(1024)
+    mask = np.zeros((height + 2, width + 5), bool).tolist()  # 2 rows above, 3 columns left, 2 right
+    for y in range(2, height + 2):
+        row, above, above2 = mask[y], mask[y - 1], mask[y - 2]
+        for x in range(3, width + 3):
+            near = row[x - 1], row[x - 2], row[x - 3]
+            near += above[x + 2], above[x + 1], above[x], above[x - 1], above[x - 2]
+            near += above2[x + 1], above2[x]
+            context = 0
+            for bit in near:
+                context = context << 1 | bit
+            row[x] = coder.bit(models[context])
+    coder.end()
+    return np.array(mask)[2:, 3:-2]
+
+
+def activity_of(total):
+    """The class of a sum of remainders."""
+    if total < 8:
+        return total
+    top = total.bit_length() - 1
+    return min(2 + 2 * top + (total >> (top - 1) & 1), 19)
+
+
+def sign_of(remainder):
+    """0 below nought, 1 at nought, 2 above."""
+    return (remainder > 0) - (remainder < 0) + 1
+
+
+def decode_integers(data, width, height, median, missing=None):
+    """Rows of signed 64-bit integers, with prediction *median* or *nought*."""
+    coder = RangeDecoder(data)
+    nought, sign = contexts(20), contexts(9)
+    size, second = [contexts(63) for _ in range(20)], [contexts(64) for _ in range(2)]
+
+    def remainder(activity, signs):
+        """A coded remainder."""
+        if coder.bit(nought[activity]):
+            return 0
+        negative = coder.bit(sign[signs])
+        top = 0
+        while top < 63 and coder.bit(size[activity][top]):
+            top += 1
+        m = 1
+        if top > 0:
+            m = m << 1 | coder.bit(second[activity > 10][top])
+            m = m << (top - 1) | coder.raw(top - 1)
+        return signed(-m if negative else m)
+
+    def predict(x, above, row):
+        """The median of the neighbours, or what there is of them."""
+        if not row:
+            return above[x] if above else 0
+        if not above:
+            return row[x - 1]
+        a, b = row[x - 1], above[x]
+        return min(max(a, b), max(min(a, b), signed(a + b - above[x - 1])))
+
+    rows, above, above_r = [], [], [0] * (width + 2)  # remainders have a column of 0 on either side
+    for y in range(height):
+        row, row_r = [], [0]
+        for x in range(width):
+            w, n, nw, ne = row_r[x], above_r[x + 1], above_r[x], above_r[x + 2]
+            r = 0
+            if missing is None or not missing[y, x]:
+                activity = activity_of(2 * abs(w) + 2 * abs(n) + abs(nw) + abs(ne))
+                r = remainder(activity, 3 * sign_of(w) + sign_of(n))
+            row.append(signed(predict(x, above, row) + r) if median else r)
+            row_r.append(r)
+        rows.append(row)
+        above, above_r = row, row_r + [0]
+    coder.end()
+    return np.array(rows, np.int64)
+
+
+def decode_symbols(data, coding, bits, model):
+    """Symbols of the tokens of a tile, [count, channels]."""
+    count, channels = model.count, model.channels
+    if coding == 0:
+        coder, tables, symbols = RangeDecoder(data), model.starts[bits], []
+        for i in range(count * channels):
+            k = coder.symbol(tables[i % channels])
+            symbols.append(256 * k + coder.raw(8) - 32768 if bits == 16 else k - (2 ** (bits - 1) - 1))
+        coder.end()
+        symbols = np.array(symbols).reshape(count, channels)
+    elif coding == 1:
+        symbols = decode_integers(data, count, channels, median=False).T
+    elif coding == 2:
+        require(len(data) == -(-count * channels * bits // 8), "wrong length of fixed width")
+        ones = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: count * channels * bits]
+        symbols = ones.reshape(count, channels, bits) @ (1 << np.arange(bits))
+        symbols -= (symbols >> (bits - 1)) << bits
+    else:
+        raise Unsupported(f"coding {coding}")
+    most = 2 ** (bits - 1) - 1
+    require(symbols.min() >= -most and symbols.max() <= most, "a symbol too large")
+    return symbols
+
+
+# Section 13 and appendix C: the model and its heights
+
+
+def read_safetensors(data):
+    """The configuration and all arrays of a model, as `f32`."""
+    kinds = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+    arrays = {}
+    try:
+        start = 8 + int.from_bytes(data[:8], "little")
+        entries = json.loads(data[8:start])
+        config = tomllib.loads(entries.pop("__metadata__")["config"])
+        for name, entry in entries.items():
+            first, last = entry["data_offsets"]
+            array = np.frombuffer(data[start + first : start + last], kinds[entry["dtype"]])
+            if entry["dtype"] == "BF16":
+                array = (array.astype("<u4") << 16).view("<f4")
+            arrays[name] = array.astype(np.float32).reshape(entry["shape"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Malformed(f"the model is no safetensors file with a configuration: {error!r}") from error
+    return config, arrays
+
+
+def gelu(x):
+    """The exact one, by the error function."""
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+class HuvrSiren:
+    """A model of method 4, computed in `f64`."""
+
+    SINES = 3
+    MODULATIONS = {
+        "amplitude-shift": ("amplitudes", "phases"),
+        "amplitude": ("amplitudes",),
+        "shift": ("phases",),
+        "incode": ("incode",),
+    }
+
+    def __init__(self, data):
+        config, self.arrays = read_safetensors(data)
+        try:
+            method = config["method"]
+            require(method["kind"] == "huvr-siren", f"a model of kind {method['kind']}", Unsupported)
+            decoder = method["decoder"]
+            self.side, self.patch = method["side"], method["patch"]
+            self.channels, self.siren_width = method["bottleneck"], method["siren_width"]
+            self.omega, self.modulation = float(method["omega"]), method["modulation"]
+            self.width, self.depth, self.hidden = decoder["width"], decoder["depth"], decoder["hidden"]
+            self.heads = decoder["attention_heads"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise Unsupported(f"a configuration that this reader does not know: {error!r}") from error
+        sizes = self.side, self.patch, self.channels, self.siren_width, self.width, self.hidden
+        require(all(type(n) is int for n in (*sizes, self.depth, self.heads)), "a size that is no integer", Unsupported)
+        require(all(1 <= n <= MOST_MODEL_SIZE for n in sizes), "a size of the model beyond reason")
+        require(0 <= self.depth <= MOST_MODEL_SIZE, "a depth beyond reason")
+        require(self.side % self.patch == 0, "patches do not divide the side")
+        require(self.heads == 0 or self.heads > 0 and self.width % self.heads == 0, "heads do not divide the width")
+        require(self.modulation in self.MODULATIONS, f"modulation {self.modulation}", Unsupported)
+        self.across = self.side // self.patch
+        self.count = 1 + self.across**2
+        self.starts = {bits: self.read_tables(bits, places) for bits, places in ((2, 3), (4, 15), (8, 255), (16, 256))}
+
+    def array(self, name, *shape):
+        """An array that must be there with this shape."""
+        require(name in self.arrays, f"the model has no {name}")
+        require(self.arrays[name].shape == shape, f"{name} has another shape")
+        return self.arrays[name].astype(np.float64)
+
+    def read_tables(self, bits, places):
+        """For each channel the starts of its symbols, and 65536."""
+        table = self.array(f"tables.int{bits}", self.channels, places)
+        require(np.all((table >= 1) & (table <= 65535) & (table == np.floor(table))), "a value of a table")
+        require(np.all(table.sum(1) == 65536), "a table with another sum")
+        return [[0, *accumulate(row)] for row in table.astype(int).tolist()]
+
+    def dense(self, x, name, inputs, outputs, bias=True):
+        """Weights and bias."""
+        y = x @ self.array(f"HuvrSiren.{name}.weight", inputs, outputs)
+        return y + self.array(f"HuvrSiren.{name}.bias", outputs) if bias else y
+
+    def norm(self, x, name):
+        """The layer norm over the last axis."""
+        size = x.shape[-1]
+        y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        return y * self.array(f"HuvrSiren.{name}.weight", size) + self.array(f"HuvrSiren.{name}.bias", size)
+
+    def head(self, x, name, outputs):
+        """A norm and a dense layer."""
+        return self.dense(self.norm(x, f"{name}.norm"), f"{name}.dense", x.shape[-1], outputs)
+
+    def attention(self, x, name):
+        """Attention over all tokens of the tile."""
+        made = [self.dense(x, f"{name}.{part}", self.width, self.width, False) for part in ("query", "key", "value")]
+        q, k, v = (y.reshape(len(x), self.heads, -1).swapaxes(0, 1) for y in made)
+        scores = q @ k.swapaxes(1, 2) / math.sqrt(self.width / self.heads)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = shares / shares.sum(-1, keepdims=True) @ v
+        return self.dense(mixed.swapaxes(0, 1).reshape(len(x), self.width), f"{name}.output", self.width, self.width)
+
+    def decode(self, tokens):
+        """The state of each token."""
+        x = tokens if self.channels == self.width else self.head(tokens, "up", self.width)
+        for layer in range(self.depth):
+            name = f"decoder.layers.{layer}"
+            x = x + (self.attention(self.norm(x, f"{name}.attention_norm"), f"{name}.attention") if self.heads else x)
+            inner = gelu(self.dense(self.norm(x, f"{name}.norm"), f"{name}.inner", self.width, self.hidden))
+            x = x + self.dense(inner, f"{name}.outer", self.hidden, self.width)
+        return x
+
+    def modulations(self, x, layer):
+        """Amplitude, frequency, phase and offset of a layer of sines for each patch."""
+        if self.modulation == "incode":
+            a, b, c, d = np.split(self.head(x, f"incode.{layer}", 4 * self.siren_width), 4, -1)
+            return np.exp(np.clip(a, -5, 5)), np.exp(np.clip(b, -5, 5)), c, d
+        made = {name: self.head(x, f"{name}.{layer}", self.siren_width) for name in self.MODULATIONS[self.modulation]}
+        none = np.zeros((len(x), self.siren_width))
+        return made.get("amplitudes", none + 1), none + 1, made.get("phases", none), none
+
+    def sines(self, x):
+        """Normalised values of patches with states x, [patch, row, column], two pixels beyond each border."""
+        places = -1 + (2 * np.arange(-2, self.patch + 2) + 1) / self.patch
+        h = np.stack(np.meshgrid(places, places, indexing="ij"), -1).reshape(1, -1, 2)
+        for layer in range(self.SINES):
+            amplitude, frequency, phase, offset = (m[:, None] for m in self.modulations(x, layer))
+            u = self.dense(h, f"siren.layers.{layer}", h.shape[-1], self.siren_width)
+            h = amplitude * np.sin(self.omega * u * frequency + phase) + offset
+        f = self.dense(h, f"siren.layers.{self.SINES}", self.siren_width, 1)
+        return (0.5 * f + 0.5).reshape(len(x), len(places), len(places))
+
+    def shares(self):
+        """The share of each pixel of each patch in each pixel of the tile, along one axis (section 13.4)."""
+        p, size = self.patch, self.patch + 4
+        shares = np.zeros((self.side, self.across * size))
+        for i in range(self.side):
+            border = math.floor((i + 0.5) / p + 0.5)
+            distance = i + 0.5 - border * p
+            found = [(i // p, 1.0)]
+            if 1 <= border < self.across and abs(distance) < 2:
+                t = (distance + 2) / 4
+                w = t * t * t * (t * (6 * t - 15) + 10)
+                found = [(border - 1, 1 - w), (border, w)]
+            for patch, share in found:
+                shares[i, patch * size + i - patch * p + 2] = share
+        return shares
+
+    def values(self, tokens):
+        """The square of normalised values."""
+        states = self.decode(tokens.astype(np.float64))[1:].reshape(self.across, self.across, -1)
+        strips = [self.sines(row).swapaxes(0, 1).reshape(self.patch + 4, -1) for row in states]
+        shares = self.shares()
+        return shares @ np.concatenate(strips) @ shares.T
+
+
+# Sections 9, 10 and 13: pages, records and heights
+
+
+@dataclass
+class Tile:
+    """A decoded tile: all arrays are [height, width], but symbols of tokens are [count, channels]."""
+
+    missing: np.ndarray
+    symbols: np.ndarray
+    remains: np.ndarray | None
+    heights: np.ndarray
+    errors: tuple
+    extremes: tuple
+
+
+class Terrain:
+    """A neural terrain file, from its bytes, and those of its model where it is not embedded."""
+
+    def __init__(self, data, model=None):
+        self.data, self.given = data, model
+        self.head = Head(data[:HEAD], len(data))
+        self.pages = {}
+
+    def part(self, offset, length):
+        """The bytes of a part after the head."""
+        require(offset >= HEAD and offset + length <= len(self.data), "outside the file")
+        return self.data[offset : offset + length]
+
+    def page(self, index):
+        """Offset and length of the record of each tile of a page; None without data."""
+        if index not in self.pages:
+            head, page = self.head, self.head.root[index]
+            data = self.part(page.offset, page.length)
+            require(crc32c(data) == page.checksum, "wrong checksum of a page")
+            tiles = min(head.tiles_per_page, head.tiles - index * head.tiles_per_page)
+            require(len(data) >= tiles, "a page with fewer bytes than tiles")
+            cursor, end, entries = Cursor(data), 0, []
+            for _ in range(tiles):
+                length = cursor.varint()
+                require(length <= MOST_RECORD, "bytes of a record", LimitExceeded)
+                if length:
+                    offset = (end + cursor.zigzag()) % 2**64
+                    end = offset + length
+                    require(end < 2**64, "a record beyond 2^64")
+                entries.append((offset, length) if length else None)
+            cursor.end()
+            self.pages[index] = entries
+        return self.pages[index]
+
+    def record(self, number):
+        """The checked record of a tile, after its checksum; None without data."""
+        entry = self.page(number // self.head.tiles_per_page)[number % self.head.tiles_per_page]
+        if entry is None:
+            return None
+        cursor = Cursor(self.part(*entry))
+        checksum, rest = cursor.number("I"), cursor.rest()
+        require(crc32c(number.to_bytes(8, "little") + rest) == checksum, "wrong checksum of a record")
+        return rest
+
+    def embedded_model(self):
+        """The checked bytes of the embedded model; None where there is none."""
+        entry = self.head.model
+        if not entry or not entry.length:
+            return None
+        data = self.part(entry.offset, entry.length)
+        require(crc32c(data) == entry.checksum, "wrong checksum of the model")
+        return data
+
+    @cached_property
+    def model(self):
+        """The model, embedded or given."""
+        require(self.head.method, "tokens in a file without a model")
+        data = self.embedded_model() or self.given
+        if data is None:
+            raise NoModel(self.head.model.name)
+        require(hashlib.sha256(data).digest() == self.head.model.sha256, "another SHA-256 of the model")
+        model = HuvrSiren(data)
+        require(self.head.method == 4, "a model of another method")
+        require(model.side == self.head.side, "the model has another side")
+        return model
+
+    def check(self):
+        """Checks all checksums, and that each byte of the file belongs to exactly one part."""
+        parts = [(page.offset, page.length) for page in self.head.root]
+        if self.embedded_model():
+            parts.append((self.head.model.offset, self.head.model.length))
+        for number in range(self.head.tiles):
+            self.record(number)
+        parts += [entry for index in range(len(self.head.root)) for entry in self.page(index) if entry]
+        place = HEAD
+        for offset, length in sorted(parts):
+            require(offset == place, "a gap or an overlap of parts")
+            place += length
+        require(place == len(self.data), "a gap at the end of the file")
+
+    def tile(self, level, column, row):
+        """A decoded tile; None without data."""
+        grid, side = self.head.levels[level], self.head.side
+        record = self.record(grid.first + row * grid.columns + column)
+        if record is None:
+            return None
+        width, height = min(side, grid.width - column * side), min(side, grid.height - row * side)
+        cursor = Cursor(record)
+        kind, flags, *statistics = cursor.numbers("BB4f")
+        require(kind <= 1, f"kind {kind}", Unsupported)
+        require(flags < 4, "reserved bits of a record", Unsupported)
+        require(kind == 1 or not flags & 2, "remains with integers")
+        missing = decode_mask(cursor.block(), width, height) if flags & 1 else np.zeros((height, width), bool)
+        layer = Cursor(cursor.block())
+        symbols, heights = (self.tokens if kind else self.integers)(layer, missing)
+        remains = None
+        if flags & 2:
+            step = cursor.number("d")
+            require(step > 0 and math.isfinite(step), "step of the remains")
+            remains = decode_integers(cursor.rest(), width, height, False, missing)
+            heights = heights + remains.astype(np.float64) * step
+        cursor.end()
+        heights[missing] = np.nan
+        require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
+        return Tile(missing, symbols, remains, heights, tuple(statistics[:2]), tuple(statistics[2:]))
+
+    def integers(self, layer, missing):
+        """Integers and heights of a layer of integers."""
+        height, width = missing.shape
+        origin, step = layer.numbers("dd")
+        require(math.isfinite(origin), "an origin that is not finite")
+        require(step in (0, -1) or step > 0 and math.isfinite(step), "step of the integers")
+        integers = decode_integers(layer.rest(), width, height, True, missing)
+        if step > 0:
+            heights = origin + integers.astype(np.float64) * step
+        elif step == 0:
+            v = np.where(missing, 0, integers)
+            require((v >= -(2**31)).all() and (v < 2**31).all(), "an integer beyond the bits of an f32")
+            bits = np.where(v >= 0, v, ~v | 2**31)
+            heights = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+        else:
+            heights = np.where(integers >= 0, integers, ~integers | np.int64(-(2**63))).view(np.float64)
+        if self.head.promise == 3:
+            heights = heights.astype(np.float32).astype(np.float64)
+        return integers, heights
+
+    def tokens(self, layer, missing):
+        """Symbols and heights of a layer of tokens."""
+        height, width = missing.shape
+        coding, bits, low, extent = layer.numbers("BBff")
+        require(coding <= 2, f"coding {coding}", Unsupported)
+        require(bits in (2, 4, 8, 16), "bits of a symbol")
+        steps = np.array(layer.numbers(f"{self.model.channels}e"), np.float32)
+        require(np.isfinite([low, extent, *steps]).all(), "low, range or a step that is not finite")
+        symbols = decode_symbols(layer.rest(), coding, bits, self.model)
+        values = self.model.values(symbols.astype(np.float32) * steps)
+        return symbols, low + extent * values[:height, :width]
+
+    def tiles(self, level):
+        """Row, column and tile of all tiles of a level, in the order of their numbers."""
+        grid = self.head.levels[level]
+        for row in range(grid.rows):
+            for column in range(grid.columns):
+                yield row, column, self.tile(level, column, row)

@@ -1,0 +1,143 @@
+//! Finished tiles of an encoding, kept beside it so that one that was stopped can go on.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+use terrane_format::Header;
+use terrane_format::record;
+
+use crate::Error;
+use crate::measured::Measured;
+use crate::tile_codec::TileCodec;
+
+/// Number, length and five measures before each record.
+const ENTRY: usize = 8 + 4 + 5 * 8;
+
+/// The tiles of one encoding, by number.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Mutex<File>,
+    known: HashMap<u64, (u64, usize, Measured)>,
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::Format(error.into())
+}
+
+impl Journal {
+    /// Opens the journal of an encoding, or starts it. One of another encoding is started anew: `identity` is what
+    /// tells sources apart (their names, sizes and times).
+    pub fn open(
+        path: &Path,
+        header: &Header,
+        codec: &TileCodec,
+        identity: &str,
+    ) -> Result<Self, Error> {
+        let model = codec.model.as_ref().map(|model| model.sha256);
+        let settings = format!(
+            "{header:?} {model:?} {} {:?} {:?} {} {identity}",
+            codec.bits, codec.coding, codec.rate, codec.is_f32
+        );
+        let fingerprint: [u8; 32] = Sha256::digest(settings).into();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut start = [0; 32];
+        let mut known = HashMap::new();
+        let mut end = 32;
+        if length >= 32 && file.read_exact(&mut start).is_ok() && start == fingerprint {
+            // What was cut off in the middle of an entry is written again.
+            while let Some((number, bytes, measured)) = entry(&mut file) {
+                known.insert(number, (end + ENTRY as u64, bytes, measured));
+                end += (ENTRY + bytes) as u64;
+            }
+        } else {
+            file.seek(SeekFrom::Start(0)).map_err(failed)?;
+            file.write_all(&fingerprint).map_err(failed)?;
+        }
+        file.set_len(end).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: Mutex::new(file),
+            known,
+        })
+    }
+
+    /// Tiles that need not be made again.
+    pub fn tiles(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The record of a tile and what was measured of it.
+    pub(crate) fn tile(&self, number: u64) -> Option<(Vec<u8>, Measured)> {
+        let &(offset, length, measured) = self.known.get(&number)?;
+        let mut bytes = vec![0; length];
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(offset)).ok()?;
+        file.read_exact(&mut bytes).ok()?;
+        file.seek(SeekFrom::End(0)).ok()?;
+        record::check(&bytes, number).ok()?;
+        Some((bytes, measured))
+    }
+
+    /// Keeps a tile.
+    pub(crate) fn keep(&self, number: u64, bytes: &[u8], measured: &Measured) -> Result<(), Error> {
+        if self.known.contains_key(&number) {
+            return Ok(());
+        }
+        let mut entry = Vec::with_capacity(ENTRY + bytes.len());
+        entry.extend(number.to_le_bytes());
+        entry.extend((bytes.len() as u32).to_le_bytes());
+        entry.extend(measured.pixels.to_le_bytes());
+        for value in [
+            measured.squares,
+            measured.max_error_m,
+            measured.lowest_m,
+            measured.highest_m,
+        ] {
+            entry.extend(value.to_le_bytes());
+        }
+        entry.extend_from_slice(bytes);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&entry).map_err(failed)
+    }
+
+    /// Removes the journal: the file is whole.
+    pub fn remove(self) -> Result<(), Error> {
+        std::fs::remove_file(&self.path).map_err(failed)
+    }
+}
+
+/// The next entry's number, length and measures, with the file after its record; `None` at the end.
+fn entry(file: &mut File) -> Option<(u64, usize, Measured)> {
+    let mut head = [0; ENTRY];
+    file.read_exact(&mut head).ok()?;
+    let eight = |at: usize| -> [u8; 8] { std::array::from_fn(|index| head[at + index]) };
+    let number = u64::from_le_bytes(eight(0));
+    let length = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index])) as usize;
+    let number_at = |index: usize| f64::from_le_bytes(eight(20 + 8 * index));
+    let measured = Measured {
+        pixels: u64::from_le_bytes(eight(12)),
+        squares: number_at(0),
+        max_error_m: number_at(1),
+        lowest_m: number_at(2),
+        highest_m: number_at(3),
+    };
+    let place = file.stream_position().ok()?;
+    if place + length as u64 > file.metadata().ok()?.len() {
+        return None;
+    }
+    file.seek(SeekFrom::Start(place + length as u64)).ok()?;
+    Some((number, length, measured))
+}

@@ -1,0 +1,67 @@
+//! What an encoding measures of the heights that come back.
+
+use terrane_format::TileStatistics;
+
+/// Errors of valid heights, summed up.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Valid pixels.
+    pub pixels: u64,
+    /// Sum of squares.
+    pub squares: f64,
+    /// Greatest error.
+    pub max_error_m: f64,
+    /// Lowest decoded height.
+    pub lowest_m: f64,
+    /// Highest.
+    pub highest_m: f64,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Self {
+            pixels: 0,
+            squares: 0.0,
+            max_error_m: 0.0,
+            lowest_m: f64::INFINITY,
+            highest_m: f64::NEG_INFINITY,
+        }
+    }
+}
+
+impl Measured {
+    /// Counts one pixel.
+    pub fn add(&mut self, height: f64, decoded: f64) {
+        let error = (height - decoded).abs();
+        self.pixels += 1;
+        self.squares += error * error;
+        self.max_error_m = self.max_error_m.max(error);
+        self.lowest_m = self.lowest_m.min(decoded);
+        self.highest_m = self.highest_m.max(decoded);
+    }
+
+    /// Joins the counts of another part.
+    pub fn join(&mut self, other: &Self) {
+        self.pixels += other.pixels;
+        self.squares += other.squares;
+        self.max_error_m = self.max_error_m.max(other.max_error_m);
+        self.lowest_m = self.lowest_m.min(other.lowest_m);
+        self.highest_m = self.highest_m.max(other.highest_m);
+    }
+
+    /// Root of the mean square error.
+    pub fn rmse_m(&self) -> f64 {
+        (self.squares / self.pixels.max(1) as f64).sqrt()
+    }
+
+    pub(crate) fn of_tile(&self) -> TileStatistics {
+        TileStatistics {
+            rmse_m: self.rmse_m() as f32,
+            // Rounded up: what is stated is never below what was measured.
+            max_error_m: (self.max_error_m as f32).next_up(),
+            // And the range is never narrower than it is.
+            lowest_m: (self.lowest_m as f32).next_down(),
+            highest_m: (self.highest_m as f32).next_up(),
+        }
+    }
+}
