@@ -2,6 +2,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
+use terrane::field::RIM;
 use terrane::methods::{Method, Model, Precision, Rims};
 
 use crate::batches::normalisation;
@@ -13,8 +14,6 @@ use crate::measure::{
 };
 use crate::{Error, Result};
 
-/// Pixels around a patch that its neighbours cover too, as many as a file takes.
-const RIM: usize = 2;
 /// Tiles that go through the network at once.
 const BATCH: usize = 8;
 

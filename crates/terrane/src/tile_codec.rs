@@ -8,7 +8,7 @@ use terrane_format::record::{Integers, Layer, Record, Remains, TileStatistics};
 use terrane_format::tokens::{Coding, Tokens};
 use terrane_format::{Window, integers};
 
-use crate::field::{BLEND, Field};
+use crate::field::{Field, RIM};
 use crate::fill::fill;
 use crate::measured::Measured;
 use crate::methods::{Method, MethodConfig, Precision};
@@ -393,7 +393,7 @@ fn token_heights(
             .try_to_vec::<f32>()
             .map_err(|_| Error::Device)
     };
-    let values: Vec<f64> = match model.network.decode_rims(tensor.clone(), BLEND as usize) {
+    let values: Vec<f64> = match model.network.decode_rims(tensor.clone(), RIM) {
         Some(rims) => rims.blend(side),
         None => read(model.network.decode(tensor, Precision::Full))?
             .into_iter()
