@@ -65,6 +65,11 @@ pub fn parse(name: &str) -> Result<Device, DeviceError> {
     }
 }
 
+/// Several devices by their names, with commas between them: `cuda:0,cuda:1`.
+pub fn parse_all(names: &str) -> Result<Vec<Device>, DeviceError> {
+    names.split(',').map(|name| parse(name.trim())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

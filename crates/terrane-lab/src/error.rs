@@ -6,6 +6,20 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// No device to train on was given.
+    #[error("a training needs a device")]
+    NoDevice,
+    /// Some devices would have nothing to do.
+    #[error("a step of {tiles} tiles cannot be shared by {devices} devices: raise train.batch")]
+    TooManyDevices {
+        /// Tiles of a step.
+        tiles: usize,
+        /// Devices given.
+        devices: usize,
+    },
+    /// A teacher cannot be on several devices yet.
+    #[error("a training that follows a teacher runs on one device")]
+    TeacherOnSeveral,
     /// Symbols could not be counted into tables.
     #[error("the tables of the model's symbols cannot be made: {reason}")]
     Tables {

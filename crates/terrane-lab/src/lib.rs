@@ -37,6 +37,7 @@ pub mod pth;
 pub mod schedule;
 pub mod swissalti3d;
 pub mod tables;
+mod team;
 pub mod train;
 
 pub use error::{Error, Result};

@@ -20,6 +20,7 @@ use crate::evaluate::evaluate;
 use crate::learner::Learner;
 use crate::optimiser::Optimiser;
 use crate::tables;
+use crate::team::Team;
 use crate::{Error, Result};
 
 /// How far a training is.
@@ -47,18 +48,19 @@ pub enum Start {
 /// Trains a method in a folder; returns the trained network.
 ///
 /// The folder gets `config.toml` before the first step, a line of `metrics.jsonl` now and then, checkpoints, and at
-/// the end `model.safetensors`. On one CPU a resumed training gives the same weights, bit for bit, as one that was
+/// the end `model.safetensors`. Several devices share the tiles of every step; the first one keeps the weights. On one CPU a resumed training gives the same weights, bit for bit, as one that was
 /// never stopped.
 pub fn train(
     config: &Config,
     dataset: &Dataset,
     folder: &Path,
     start: Start,
-    device: &Device,
+    devices: &[Device],
     teacher: Option<&Teacher>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Model> {
     let settings = &config.train;
+    let device = devices.first().ok_or(Error::NoDevice)?;
     if dataset.side() != config.method.side() {
         return Err(Error::TileSide {
             tiles: dataset.side(),
@@ -78,6 +80,7 @@ pub fn train(
         optimiser = optimiser.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?);
     }
     learner = differentiation.scatter(learner, optimiser.state().weights.clone());
+    let mut team = Team::new(&learner, devices, settings.batch, teacher)?;
     let mut log = Log::open(folder, config, start, optimiser.state().steps)?;
 
     let first = optimiser.state().steps;
@@ -95,12 +98,10 @@ pub fn train(
         let Some(batch) = batches.next() else {
             break;
         };
-        let recording = differentiation.record();
-        let loss = learner.loss(batch, config.train.precision, teacher);
+        let (loss, gradient) = team.gradient(&learner, batch, settings.precision);
         let rate = settings.schedule.rate(step, settings.steps);
-        let gradient = differentiation.gradient(&loss, &learner);
-        drop(recording);
         let weights = optimiser.step(rate, gradient);
+        team.follow(&weights);
         learner = differentiation.scatter(learner, weights);
 
         let done = step + 1;
@@ -208,7 +209,7 @@ impl Log {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use burn::module::Module;
@@ -222,7 +223,7 @@ mod tests {
     use crate::dataset::{DatasetWriter, Source};
 
     /// A network that trains in milliseconds on tiles of 32 pixels.
-    const TINY: &str = r#"
+    pub(crate) const TINY: &str = r#"
         name = "tiny"
         seed = 3
         [data]
@@ -323,7 +324,7 @@ mod tests {
             dataset,
             folder,
             start,
-            &Device::flex(),
+            &[Device::flex()],
             None,
             &mut |progress| {
                 assert!(progress.step < stop_at, "stopped as if by a power cut");
@@ -365,6 +366,40 @@ mod tests {
     }
 
     #[test]
+    fn two_devices_learn_what_one_learns() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let config = config(&["train.batch=3", "train.validate_every=0"]);
+        let learned = |name: &str, devices: &[Device]| {
+            let path = folder.path().join(name);
+            let mut losses = Vec::new();
+            let mut see = |progress: Progress| losses.push(progress.loss);
+            train(
+                &config,
+                &dataset,
+                &path,
+                Start::New,
+                devices,
+                None,
+                &mut see,
+            )
+            .map(|_| losses)
+        };
+        // Their gradients are equal up to rounding (see `team`), which Adam's first steps make larger.
+        let one = learned("one", &[Device::flex()]).unwrap();
+        let two = learned("two", &[Device::flex(), Device::flex()]).unwrap();
+        assert_eq!(one.len(), 6);
+        for (a, b) in one.iter().zip(&two) {
+            assert!((a - b).abs() < 1e-3 * a, "{one:?} {two:?}");
+        }
+        let devices = vec![Device::flex(); 4];
+        assert!(matches!(
+            learned("four", &devices),
+            Err(Error::TooManyDevices { .. })
+        ));
+    }
+
+    #[test]
     fn training_learns_and_other_folders_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = dataset(folder.path());
@@ -381,7 +416,7 @@ mod tests {
             &dataset,
             &run_folder,
             Start::New,
-            &Device::flex(),
+            &[Device::flex()],
             None,
             &mut |progress| losses.push(progress.loss),
         )
@@ -456,7 +491,7 @@ mod tests {
             &dataset,
             &folder.path().join("b"),
             Start::New,
-            &device,
+            std::slice::from_ref(&device),
             Some(&teacher),
             &mut |progress| losses.push(progress.loss),
         )
@@ -523,7 +558,7 @@ mod tests {
                 &dataset,
                 &run,
                 Start::New,
-                &device,
+                std::slice::from_ref(&device),
                 None,
                 &mut |_| {},
             )

@@ -27,7 +27,8 @@ pub(crate) mod verify;
 /// Where a command computes.
 #[derive(clap::Args)]
 pub(crate) struct DeviceArguments {
-    /// Where to compute: cpu, cuda, rocm, metal, vulkan or wgpu; cuda:1 is the second card.
+    /// Where to compute: cpu, cuda, rocm, metal, vulkan or wgpu; cuda:1 is the second card. A training takes several,
+    /// as cuda:0,cuda:1.
     #[arg(long, default_value = "cpu")]
     device: String,
 }
@@ -36,6 +37,11 @@ impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
         Ok(terrane_lab::device::parse(&self.device)?)
+    }
+
+    /// All devices that were named.
+    pub(crate) fn open_all(&self) -> Result<Vec<Device>> {
+        Ok(terrane_lab::device::parse_all(&self.device)?)
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let config = configuration(arguments)?;
-    let device = arguments.device.open()?;
+    let devices = arguments.device.open_all()?;
     let dataset = Dataset::open(&arguments.data)?;
     let start = if arguments.resume {
         Start::Resume
@@ -58,14 +58,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let teacher = arguments
         .teacher
         .as_deref()
-        .map(|path| read_teacher(path, &device))
+        .map(|path| read_teacher(path, &devices[0]))
         .transpose()?;
     train(
         &config,
         &dataset,
         &arguments.out,
         start,
-        &device,
+        &devices,
         teacher.as_ref(),
         &mut |state| {
             let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);
