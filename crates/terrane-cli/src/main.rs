@@ -6,6 +6,7 @@ mod commands;
 mod output;
 mod placement;
 mod progress;
+mod projection;
 
 use std::process::ExitCode;
 

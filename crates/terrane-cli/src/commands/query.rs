@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use terrane::Surface;
-use terrane_geo::Derivatives;
 
 use crate::Common;
 use crate::commands::{FileArguments, ground};
 use crate::output::{print, print_json, table};
+use crate::placement::georeference;
+use crate::projection::{Projection, parse_epsg};
 
 /// Height, gradient, slope, aspect, Laplacian and curvatures at points of the continuous surface.
 ///
@@ -18,7 +19,7 @@ use crate::output::{print, print_json, table};
 /// Laplacian positive where it is hollow.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane query dem.trn --at 2600123.4,1200456.7\n  terrane query dem.trn --points points.csv --json"
+    after_help = "Examples:\n  terrane query dem.trn --at 2600123.4,1200456.7\n  terrane query dem.trn --at 7.4386,46.9511 --crs EPSG:4326\n  terrane query dem.trn --points points.csv --json"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -29,6 +30,9 @@ pub(crate) struct Arguments {
     /// Points in a CSV file, the first two columns of each line.
     #[arg(long, value_name = "FILE.csv")]
     points: Option<PathBuf>,
+    /// The system of the points, such as EPSG:4326 for longitude,latitude; without it the file's own.
+    #[arg(long, value_name = "EPSG:CODE", value_parser = parse_epsg)]
+    crs: Option<u16>,
 }
 
 fn parse_point(text: &str) -> Result<(f64, f64), String> {
@@ -79,12 +83,8 @@ fn sample(surface: &Surface, scale: [f64; 2], x: f64, y: f64) -> Result<Value> {
         "laplacian_per_m": derivatives.laplacian(),
         "profile_curvature_per_m": Some(derivatives.profile_curvature()).filter(|value| !value.is_nan()),
         "plan_curvature_per_m": derivatives.plan_curvature(),
-        "hessian_per_m": hessian(&derivatives),
+        "hessian_per_m": derivatives.hessian,
     }))
-}
-
-fn hessian(derivatives: &Derivatives) -> [f64; 3] {
-    derivatives.hessian
 }
 
 /// Runs the command.
@@ -99,9 +99,22 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let terrain = arguments.file.terrain()?;
     let scale = crate::commands::map_unit_m(&terrain)?;
     let surface = terrain.surface()?;
+    let projection = match arguments.crs {
+        None => None,
+        Some(code) => {
+            let own = georeference(terrain.header()).crs.horizontal_epsg();
+            Some(Projection::new(code, own)?)
+        }
+    };
     let samples = points
         .iter()
-        .map(|&(x, y)| sample(&surface, scale, x, y))
+        .map(|&(x, y)| {
+            let (x, y) = match &projection {
+                None => (x, y),
+                Some(projection) => projection.apply(x, y)?,
+            };
+            sample(&surface, scale, x, y)
+        })
         .collect::<Result<Vec<_>>>()?;
     if common.json {
         return print_json(&samples);
