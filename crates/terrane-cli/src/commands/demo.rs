@@ -14,13 +14,15 @@ use terrane_lab::page::Page;
 use terrane_lab::picture::{Light, Picture, Tint, error_map, relief};
 
 use crate::Common;
+use crate::commands::encode::{self, MethodName};
 use crate::commands::generate::{TerrainArguments, lossless, write};
+use crate::commands::jobs;
 use crate::output::{bytes, print, print_json, table};
 use crate::progress::Progress;
 
 /// Make a terrain, store it in several ways, read it back and write a page with pictures and errors.
 ///
-/// No input is needed. The folder holds the rasters as COGs and index.html; open that in a browser.
+/// No input is needed. The folder holds the rasters as COGs, the neural terrain files and index.html; open that in a browser.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  terrane demo --out demo --seed 7")]
 pub(crate) struct Arguments {
@@ -91,7 +93,30 @@ fn round_trip(
     )?;
     let raster = GeoTiff::open(&file)?;
     let grid = raster.read(0, Window::whole(terrain.width, terrain.height))?;
-    let heights: Vec<f32> = grid.heights.iter().map(|&height| height as f32).collect();
+    measured(name, file, size, terrain, &grid.heights)
+}
+
+/// As [`round_trip`] through a neural terrain file made of a raster.
+fn file_trip(
+    name: &'static str,
+    arguments: &encode::Arguments,
+    terrain: &Terrain,
+    jobs: usize,
+) -> Result<RoundTrip> {
+    let (out, size, _) = encode::write(arguments, jobs, &mut |_| {})?;
+    let whole = Window::whole(terrain.width, terrain.height);
+    let heights = terrane::open(out)?.read_with(0, whole, jobs)?;
+    measured(name, out.to_owned(), size, terrain, &heights)
+}
+
+fn measured(
+    name: &'static str,
+    file: PathBuf,
+    size: u64,
+    terrain: &Terrain,
+    heights: &[f64],
+) -> Result<RoundTrip> {
+    let heights: Vec<f32> = heights.iter().map(|&height| height as f32).collect();
     let measures = measure_masked(&terrain.heights, &heights, terrain.width, terrain.height)?;
     let bpp = size as f64 * 8.0 / heights.len() as f64;
     Ok(RoundTrip {
@@ -111,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     std::fs::create_dir_all(out)
         .with_context(|| format!("{}: cannot be created", out.display()))?;
     let mut progress = Progress::new("demo", common.progress);
-    progress.at(0, 4, "making a terrain");
+    progress.at(0, STEPS, "making a terrain");
     let terrain = arguments.terrain.generate()?;
 
     let mut round_trips = Vec::new();
@@ -120,7 +145,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         ("centimetres", "centimetres.tif", steps(&terrain, 0.01)),
         ("decimetres", "decimetres.tif", steps(&terrain, 0.1)),
     ] {
-        progress.at(1 + round_trips.len() as u64, 4, name);
+        progress.at(1 + round_trips.len() as u64, STEPS, name);
         round_trips.push(round_trip(
             name,
             out.join(file),
@@ -128,6 +153,25 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             storage,
             &arguments.terrain,
         )?);
+    }
+    let source = out.join("terrain.tif");
+    for (name, file, method, max_error) in [
+        (
+            "neural terrain file, within 0.05 m",
+            "terrain.trn",
+            MethodName::Integers,
+            Some(0.05),
+        ),
+        (
+            "its HUVR+SIREN tokens alone",
+            "tokens.trn",
+            MethodName::HuvrSiren,
+            None,
+        ),
+    ] {
+        progress.at(1 + round_trips.len() as u64, STEPS, name);
+        let arguments = encode::Arguments::plain(&source, &out.join(file), method, max_error);
+        round_trips.push(file_trip(name, &arguments, &terrain, jobs(common))?);
     }
     let page = out.join("index.html");
     let picture = draw(&terrain, arguments.terrain.pixel_m());
@@ -160,6 +204,8 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     ))
 }
 
+/// What is done, for progress: a terrain and five ways to store it.
+const STEPS: u64 = 6;
 /// Most columns of an error picture.
 const SHOWN: usize = 320;
 
@@ -223,7 +269,7 @@ fn page_of(
 ) -> Result<String> {
     let mut page = Page::new(
         "A terrain goes in and comes out",
-        "Generated land was written as cloud-optimised GeoTIFFs and read back. Every number below was measured on what came back.",
+        "Generated land was written as cloud-optimised GeoTIFFs and as neural terrain files, and read back. Every number below was measured on what came back.",
     );
     page.heading("The terrain");
     let (width, height) = (terrain.width, terrain.height);

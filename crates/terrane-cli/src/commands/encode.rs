@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
-use terrane::encode::Encoding;
+use terrane::encode::{EncodeProgress, Encoding};
 use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
 use terrane::journal::Journal;
 use terrane::methods::MethodConfig;
-use terrane::{Rate, TileCodec, TrainedModel};
+use terrane::{Measured, Rate, TileCodec, TrainedModel};
 use terrane_geo::{AtomicFile, HeightUnit, RasterInfo, SampleType, refuse_existing};
 
 use crate::Common;
@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
 
 /// Methods that a file can hold.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum MethodName {
+pub(crate) enum MethodName {
     /// The paper's method.
     HuvrSiren,
     /// HUVR; needs --model.
@@ -109,6 +109,30 @@ fn method_of(config: &MethodConfig) -> Method {
 }
 
 impl Arguments {
+    /// One raster with one method: within a bound, or the tokens alone.
+    pub(crate) fn plain(
+        raster: &Path,
+        out: &Path,
+        method: MethodName,
+        max_error: Option<f64>,
+    ) -> Self {
+        Self {
+            files: vec![raster.to_owned(), out.to_owned()],
+            method,
+            model: None,
+            embed_model: false,
+            max_error,
+            rmse: None,
+            bpp: None,
+            lossless: false,
+            bits: Some("8".into()),
+            fixed_width: false,
+            tile: 256,
+            resumable: false,
+            overwrite: true,
+        }
+    }
+
     fn rate(&self) -> Result<Rate> {
         for (name, value) in [
             ("--max-error", self.max_error),
@@ -224,6 +248,34 @@ fn header(
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let mut progress = Progress::new("encode", common.progress);
+    let (out, length, measured) = write(arguments, jobs(common), &mut |at| {
+        progress.at(at.tiles, at.of, "tiles");
+    })?;
+    drop(progress);
+    let pixels = measured.pixels;
+    let bpp = length as f64 * 8.0 / pixels.max(1) as f64;
+    if common.json {
+        return print_json(&serde_json::json!({
+            "file": out, "bytes": length, "bpp": bpp, "pixels": pixels,
+            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
+        }));
+    }
+    print(&format!(
+        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, greatest error {:.4} m\n",
+        out.display(),
+        bytes(length),
+        measured.rmse_m(),
+        measured.max_error_m
+    ))
+}
+
+/// Writes the file; returns its path, its length and what was measured.
+pub(crate) fn write<'a>(
+    arguments: &'a Arguments,
+    jobs: usize,
+    progress: &mut dyn FnMut(EncodeProgress),
+) -> Result<(&'a Path, u64, Measured)> {
     let (out, inputs) = arguments
         .files
         .split_last()
@@ -272,13 +324,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         None
     };
     let mut file = AtomicFile::create(out, existing)?;
-    let mut progress = Progress::new("encode", common.progress);
     let encoding = Encoding {
         header,
         codec: &codec,
         embedded,
         journal: journal.as_ref(),
-        jobs: jobs(common),
+        jobs,
     };
     let (_, measured) = encoding
         .run(
@@ -289,30 +340,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
                     .map_err(|error| terrane::Error::Source(Box::new(error)))
             },
             &mut |at| {
-                progress.at(at.tiles, at.of, "tiles");
+                progress(at);
                 Ok(())
             },
         )
         .with_context(|| format!("{} cannot be encoded", inputs[0].display()))?;
-    drop(progress);
     file.commit()?;
     if let Some(journal) = journal {
         journal.remove()?;
     }
-    let length = std::fs::metadata(out)?.len();
-    let pixels = measured.pixels;
-    let bpp = length as f64 * 8.0 / pixels.max(1) as f64;
-    if common.json {
-        return print_json(&serde_json::json!({
-            "file": out, "bytes": length, "bpp": bpp, "pixels": pixels,
-            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
-        }));
-    }
-    print(&format!(
-        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, greatest error {:.4} m\n",
-        out.display(),
-        bytes(length),
-        measured.rmse_m(),
-        measured.max_error_m
-    ))
+    Ok((out, std::fs::metadata(out)?.len(), measured))
 }
