@@ -93,11 +93,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             &serde_json::json!({ "file": arguments.out, "product": arguments.product.name(), "unit": arguments.product.unit() }),
         );
     }
+    let unit = match arguments.product.unit() {
+        "" => String::new(),
+        unit => format!(" in {unit}"),
+    };
     print(&format!(
-        "{}: {} ({})\n",
+        "{}: {}{unit}\n",
         arguments.out.display(),
-        arguments.product.name(),
-        arguments.product.unit()
+        arguments.product.name()
     ))
 }
 
