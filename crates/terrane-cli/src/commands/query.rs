@@ -124,12 +124,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             .as_f64()
             .map_or("-".to_owned(), |value| format!("{value:.digits$}"))
     };
+    // Degrees need more digits than metres.
+    let digits = if scale == [scale[0]; 2] { 3 } else { 8 };
     let rows: Vec<Vec<String>> = samples
         .iter()
         .map(|sample| {
             vec![
-                number(sample, "x", 3),
-                number(sample, "y", 3),
+                number(sample, "x", digits),
+                number(sample, "y", digits),
                 number(sample, "height_m", 3),
                 number(sample, "slope_deg", 2),
                 number(sample, "aspect_deg", 1),

@@ -1,12 +1,16 @@
 //! A network of sines whose amplitudes and phases are modulated from outside.
 
 use burn::module::Module;
-use burn::tensor::Tensor;
 use burn::tensor::module::linear;
+use burn::tensor::{Device, Tensor};
+use rayon::prelude::*;
 
 use crate::blocks::{Dense, Jet};
 use crate::init::Init;
 use crate::tape::keep;
+
+/// Networks that are worth a thread.
+const LEAST_SHARE: usize = 16;
 
 /// What one sine layer is modulated by; absent parts leave the layer as it is. All are `[…, 1, width]`.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +23,35 @@ pub struct Modulation<const D: usize> {
     pub phase: Option<Tensor<D>>,
     /// Added to the layer's output.
     pub offset: Option<Tensor<D>>,
+}
+
+impl<const D: usize> Modulation<D> {
+    fn all(&self) -> [&Option<Tensor<D>>; 4] {
+        [&self.amplitude, &self.frequency, &self.phase, &self.offset]
+    }
+
+    /// How many networks it modulates.
+    fn count(&self) -> Option<usize> {
+        self.all()
+            .into_iter()
+            .flatten()
+            .map(|part| part.dims()[0])
+            .next()
+    }
+
+    /// That of some of the networks.
+    fn narrow(&self, start: usize, count: usize) -> Self {
+        let [amplitude, frequency, phase, offset] = self.all().map(|part| {
+            part.as_ref()
+                .map(|part| part.clone().narrow(0, start, count))
+        });
+        Self {
+            amplitude,
+            frequency,
+            phase,
+            offset,
+        }
+    }
 }
 
 /// Sine layers `2 → width → … → width` and a linear layer to one value.
@@ -67,6 +100,28 @@ impl Siren {
         points: Tensor<D>,
         modulations: &[Modulation<D>],
     ) -> Tensor<D> {
+        let shared = points.dims()[0] == 1;
+        let count = modulations.iter().find_map(Modulation::count).unwrap_or(1);
+        // Burn computes sines on one core; on a CPU without differentiation the others take a share of the networks.
+        let threads = rayon::current_num_threads().min(count / LEAST_SHARE);
+        if !shared || threads < 2 || points.device() != Device::flex() {
+            return self.part(points, modulations);
+        }
+        let parts: Vec<Tensor<D>> = (0..threads)
+            .into_par_iter()
+            .map(|index| {
+                let (start, end) = (index * count / threads, (index + 1) * count / threads);
+                let modulations: Vec<_> = modulations
+                    .iter()
+                    .map(|modulation| modulation.narrow(start, end - start))
+                    .collect();
+                self.part(points.clone(), &modulations)
+            })
+            .collect();
+        Tensor::cat(parts, 0)
+    }
+
+    fn part<const D: usize>(&self, points: Tensor<D>, modulations: &[Modulation<D>]) -> Tensor<D> {
         let (last, sines) = self
             .layers
             .split_last()
