@@ -1,7 +1,7 @@
 //! What a neural terrain file keeps of a raster's description, and back.
 
 use anyhow::{Result, anyhow};
-use terrane::format::{GeoKeys, Header, Samples};
+use terrane::format::{GeoKeys, Header, Promise, Samples};
 use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
 
 const SAMPLE_TYPES: [SampleType; 8] = [
@@ -77,7 +77,8 @@ pub(crate) fn georeference(header: &Header) -> Georeference {
     }
 }
 
-/// How a decoded raster is stored: as its source where every value is the source's, else as 32-bit floats.
+/// How a decoded raster is stored: as its source where every value is the source's, else as floats that are fine enough
+/// for what was promised.
 pub(crate) fn storage(header: &Header, as_source: bool) -> Result<Storage> {
     let samples = &header.samples;
     let sample = SAMPLE_TYPES
@@ -94,23 +95,50 @@ pub(crate) fn storage(header: &Header, as_source: bool) -> Result<Storage> {
         description: samples.description.clone(),
         ..BandMetadata::default()
     };
-    if as_source {
+    let (width, height) = header.pyramid.size(0).unwrap_or_default();
+    let statistics = &header.statistics;
+    let has_gaps = statistics.pixels < u64::from(width) * u64::from(height);
+    // An integer raster whose gaps were a mask has no value for them.
+    if as_source && (sample.is_float() || samples.nodata.is_some() || !has_gaps) {
         band.scale = samples.scale;
         band.offset = samples.offset;
-        let nodata = samples.nodata;
         return Ok(Storage {
             sample,
-            nodata,
+            nodata: samples.nodata,
             band,
         });
     }
+    let greatest = statistics.lowest_m.abs().max(statistics.highest_m.abs());
+    let is_fine = match header.promise {
+        Promise::MaxError(bound) => bound < 4.0 * F32_STEP * (greatest + bound),
+        Promise::Lossless { .. } => true,
+        Promise::None => false,
+    };
+    let sample = match sample {
+        SampleType::F32 => SampleType::F32,
+        SampleType::F64 => SampleType::F64,
+        _ if is_fine => SampleType::F64,
+        _ => SampleType::F32,
+    };
+    // A height that was decoded must not be taken for none, in whatever unit.
+    let range = [statistics.lowest_m, statistics.highest_m];
+    let is_free = |value: &f64| {
+        let margin = 1.0 + value.abs() * 1e-6;
+        [1.0, 0.3048]
+            .iter()
+            .all(|unit| value * unit < range[0] - margin || value * unit > range[1] + margin)
+    };
+    let nodata = [samples.nodata, Some(-9999.0), Some(-1e9)]
+        .into_iter()
+        .flatten()
+        .find(is_free)
+        .unwrap_or(f64::NAN);
     Ok(Storage {
-        sample: if sample == SampleType::F64 {
-            SampleType::F64
-        } else {
-            SampleType::F32
-        },
-        nodata: Some(samples.nodata.unwrap_or(-9999.0)),
+        sample,
+        nodata: Some(nodata),
         band,
     })
 }
+
+/// A 32-bit float is off by at most this part of its value.
+const F32_STEP: f64 = 1.0 / 16_777_216.0;

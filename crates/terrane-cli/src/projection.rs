@@ -4,24 +4,47 @@ use anyhow::{Context, Result, bail, ensure};
 use proj4rs::Proj;
 use proj4rs::transform::transform;
 
-/// Systems whose shift of datum the library gets wrong by more than a decimetre, compared with PROJ.
-const REFUSED: [u16; 2] = [5514, 31287];
-
 /// A way from one system to another.
 pub(crate) struct Projection {
     from: Proj,
     to: Proj,
 }
 
+/// Systems whose shift of datum the library leaves out, or gets wrong by a decimetre and more compared with PROJ.
+fn is_shifted_wrongly(definition: &str) -> bool {
+    let has = |part: &str| definition.contains(part);
+    let is_stated = has("+towgs84=") || has("+datum=");
+    let is_modern = has("+ellps=GRS80") || has("+ellps=WGS84");
+    has("hermannskogel") || has("+proj=krovak") || !(is_stated || is_modern)
+}
+
 fn system(epsg: u16) -> Result<Proj> {
-    ensure!(
-        !REFUSED.contains(&epsg),
-        "EPSG:{epsg} is known to be converted wrongly here: give points in the file's own system"
-    );
     let definition = crs_definitions::from_code(epsg)
-        .with_context(|| format!("EPSG:{epsg} is not known here"))?;
-    Proj::from_proj_string(definition.proj4)
+        .with_context(|| format!("EPSG:{epsg} is not known here"))?
+        .proj4;
+    ensure!(
+        !is_shifted_wrongly(definition),
+        "EPSG:{epsg} would be converted wrongly here: give points in the file's own system"
+    );
+    Proj::from_proj_string(definition)
         .map_err(|error| anyhow::anyhow!("EPSG:{epsg} cannot be used here: {error}"))
+}
+
+/// Metres per unit of a projected system.
+pub(crate) fn unit_m(epsg: u16) -> Option<f64> {
+    let definition = crs_definitions::from_code(epsg)?.proj4;
+    let value = |key: &str| {
+        definition
+            .split_whitespace()
+            .find_map(|part| part.strip_prefix(key))
+    };
+    match (value("+to_meter="), value("+units=")) {
+        (Some(metres), _) => metres.parse().ok(),
+        (None, Some("us-ft")) => Some(1200.0 / 3937.0),
+        (None, Some("ft")) => Some(0.3048),
+        (None, Some("m")) => Some(1.0),
+        _ => None,
+    }
 }
 
 /// The code of a name such as `EPSG:4326`.
@@ -94,7 +117,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_or_unknown_is_refused() {
-        assert!(Projection::new(4326, Some(5514)).is_err());
+        for code in [5514, 31287, 31256, 4268] {
+            assert!(Projection::new(4326, Some(code)).is_err(), "{code}");
+        }
+        assert_eq!(unit_m(2056), Some(1.0));
+        assert_eq!(unit_m(2263), Some(1200.0 / 3937.0));
         assert!(Projection::new(4326, Some(1)).is_err());
         assert!(Projection::new(4326, None).is_err());
         assert_eq!(parse_epsg("EPSG:2056"), Ok(2056));

@@ -14,6 +14,9 @@ use crate::record::{self, Record};
 use crate::source::Source;
 use crate::{Error, LevelTile, Result, limits};
 
+/// Pages that are kept.
+const KEPT_PAGES: usize = 64;
+
 /// An open file.
 pub struct Reader {
     source: Box<dyn Source>,
@@ -46,6 +49,23 @@ impl Reader {
                 expected: length,
                 found,
             });
+        }
+        // Pages that share bytes would let a small file ask for any amount of memory.
+        let mut extents: Vec<(u64, u64)> = pages
+            .iter()
+            .map(|page| (page.offset, u64::from(page.length)))
+            .collect();
+        extents.sort_unstable();
+        let mut end = limits::HEAD as u64;
+        for (offset, count) in extents {
+            if offset < end || count > length.saturating_sub(offset) {
+                return Err(Error::Malformed {
+                    what: "index",
+                    offset,
+                    reason: "its pages overlap or lie outside the file",
+                });
+            }
+            end = offset + count;
         }
         Ok(Self {
             source,
@@ -105,10 +125,12 @@ impl Reader {
         let first = index as u64 * u64::from(self.page_tiles);
         let tiles = (self.header.pyramid.tiles() - first).min(self.page_tiles.into());
         let page = Arc::new(place.parse(&bytes, tiles)?);
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(index, Arc::clone(&page));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT_PAGES {
+            known.clear();
+        }
+        known.insert(index, Arc::clone(&page));
+        drop(known);
         Ok(page)
     }
 

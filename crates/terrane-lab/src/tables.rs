@@ -31,7 +31,16 @@ pub fn learn(
         .iter()
         .map(|&bits| vec![vec![PRIOR; alphabet(bits)]; channels])
         .collect();
+    if dataset.side() != side {
+        return Err(Error::TileSide {
+            tiles: dataset.side(),
+            method: side,
+        });
+    }
     let numbers = dataset.split("train");
+    if numbers.is_empty() {
+        return Err(Error::NoTrainingTiles);
+    }
     let every = numbers.len().div_ceil(MOST_TILES).max(1);
     for &number in numbers.iter().step_by(every) {
         let heights = dataset.heights(number)?;

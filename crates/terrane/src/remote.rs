@@ -36,8 +36,13 @@ impl RemoteFile {
             .parse()
             .map_err(|error| failed(format!("it is no address ({error})")))?;
         // Plain HTTP is for servers of one's own; keys are never sent to them unasked.
-        let settings = std::env::vars()
-            .map(|(key, value)| (key.to_ascii_lowercase(), value))
+        let settings = std::env::vars_os()
+            .filter_map(|(key, value)| {
+                Some((
+                    key.into_string().ok()?.to_ascii_lowercase(),
+                    value.into_string().ok()?,
+                ))
+            })
             .filter(|(key, _)| {
                 ["aws_", "google_", "azure_"]
                     .iter()

@@ -64,16 +64,30 @@ impl<'a> Resampled<'a> {
         }
         let surface = self.terrain.surface()?;
         let (first_column, first_row) = (self.window.column as f64, self.window.row as f64);
-        let row_heights = |row: usize| -> Result<Vec<f64>, Error> {
-            let y = first_row + (row as f64 + 0.5) * self.factor;
-            (0..self.width)
-                .map(|column| {
+        // Block by block, each about a tile wide, so that few tiles are at hand at a time.
+        let side = f64::from(self.terrain.header().pyramid.side());
+        let wide = ((side / self.factor) as usize).max(1);
+        let block = |index: usize| -> Result<Vec<f64>, Error> {
+            let columns = index * wide..((index + 1) * wide).min(self.width);
+            let mut heights = Vec::with_capacity(columns.len() * rows.len());
+            for row in rows.clone() {
+                let y = first_row + (row as f64 + 0.5) * self.factor;
+                for column in columns.clone() {
                     let x = first_column + (column as f64 + 0.5) * self.factor;
-                    Ok(surface.height_at_pixel(x, y)?.unwrap_or(f64::NAN))
-                })
-                .collect()
+                    heights.push(surface.height_at_pixel(x, y)?.unwrap_or(f64::NAN));
+                }
+            }
+            Ok(heights)
         };
-        in_parallel(rows, jobs, &row_heights)
+        let blocks = in_parallel(0..self.width.div_ceil(wide), jobs, &block)?;
+        let mut heights = vec![f64::NAN; self.width * rows.len()];
+        for (index, block) in blocks.iter().enumerate() {
+            let columns = index * wide..((index + 1) * wide).min(self.width);
+            for (row, part) in block.chunks(columns.len()).enumerate() {
+                heights[row * self.width + columns.start..][..columns.len()].copy_from_slice(part);
+            }
+        }
+        Ok(heights)
     }
 
     /// Means over what each pixel covers of the overview, parts of pixels counted as parts.
@@ -135,7 +149,7 @@ impl<'a> Resampled<'a> {
                 })
                 .collect())
         };
-        in_parallel(rows, 1, &row_means)
+        Ok(in_parallel(rows, 1, &row_means)?.concat())
     }
 }
 
@@ -153,34 +167,27 @@ fn weights((from, to): (f64, f64), first: usize, count: usize) -> Vec<(usize, f6
     weights
 }
 
-fn in_parallel(
-    rows: Range<usize>,
+/// What a function makes of every number, by some threads.
+pub fn in_parallel<T: Send>(
+    numbers: Range<usize>,
     jobs: usize,
-    row: &(dyn Fn(usize) -> Result<Vec<f64>, Error> + Sync),
-) -> Result<Vec<f64>, Error> {
-    let all: Vec<usize> = rows.collect();
+    work: &(dyn Fn(usize) -> Result<T, Error> + Sync),
+) -> Result<Vec<T>, Error> {
+    let all: Vec<usize> = numbers.collect();
     let share = all.len().div_ceil(jobs.max(1)).max(1);
-    let parts: Vec<Result<Vec<f64>, Error>> = std::thread::scope(|scope| {
+    let parts: Vec<Result<Vec<T>, Error>> = std::thread::scope(|scope| {
         let threads: Vec<_> = all
             .chunks(share)
-            .map(|part| {
-                scope.spawn(move || {
-                    let mut heights = Vec::new();
-                    for &index in part {
-                        heights.extend(row(index)?);
-                    }
-                    Ok(heights)
-                })
-            })
+            .map(|part| scope.spawn(move || part.iter().map(|&number| work(number)).collect()))
             .collect();
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or(Err(Error::Stopped)))
             .collect()
     });
-    let mut heights = Vec::new();
+    let mut made = Vec::with_capacity(all.len());
     for part in parts {
-        heights.extend(part?);
+        made.extend(part?);
     }
-    Ok(heights)
+    Ok(made)
 }

@@ -217,49 +217,45 @@ impl<'a> Surface<'a> {
         failed.map_or(Ok(jet), Err)
     }
 
-    /// The height at a pixel centre, of this tile or a neighbour; beyond all data it goes on quadratically.
+    /// The height at a pixel centre, of this tile or a neighbour; beyond all data it goes on quadratically, or as well as
+    /// the samples there are allow.
     fn node(&self, tile: &Tile, column: isize, row: isize) -> Result<f64, Error> {
         if let Some(height) = self.known(tile, column, row)? {
             return Ok(height);
         }
         let window = tile.window;
-        let toward = |index: isize, start: usize, size: usize| {
-            let (first, last) = (start.cast_signed(), (start + size).cast_signed() - 1);
-            index.clamp(first, last)
+        let into = |index: isize, start: usize, size: usize| {
+            index.clamp(start.cast_signed(), (start + size).cast_signed() - 1)
         };
-        let (inner_column, inner_row) = (
-            toward(column, window.column, window.width),
-            toward(row, window.row, window.height),
-        );
-        // One axis at a time: first back into the tile's columns, then into its rows.
-        let along =
-            |distance: isize, at: &dyn Fn(isize) -> Result<f64, Error>| -> Result<f64, Error> {
-                let sign = -distance.signum();
-                let (z0, z1, z2) = (at(0)?, at(sign)?, at(2 * sign)?);
-                let n = distance.abs() as f64;
-                Ok(z0 + n * (1.5 * z0 - 2.0 * z1 + 0.5 * z2) + 0.5 * n * n * (z0 - 2.0 * z1 + z2))
-            };
-        let inside = |column: isize, row: isize| -> f64 {
-            let column =
-                toward(column, window.column, window.width).cast_unsigned() - window.column;
-            let row = toward(row, window.row, window.height).cast_unsigned() - window.row;
-            tile.heights[row * window.width + column]
-        };
-        if column == inner_column {
-            along(row - inner_row, &|offset| {
-                Ok(inside(column, inner_row + offset))
-            })
+        // Back into the raster; where the neighbour has no data, back into this tile.
+        let raster = (into(column, 0, self.width), into(row, 0, self.height));
+        let (inner_column, inner_row) = if self.known(tile, raster.0, raster.1)?.is_some() {
+            raster
         } else {
-            along(column - inner_column, &|offset| {
-                if row == inner_row {
-                    Ok(inside(inner_column + offset, row))
-                } else {
-                    along(row - inner_row, &|row_offset| {
-                        Ok(inside(inner_column + offset, inner_row + row_offset))
-                    })
-                }
-            })
-        }
+            (
+                into(column, window.column, window.width),
+                into(row, window.row, window.height),
+            )
+        };
+        let (columns, rows) = (column - inner_column, row - inner_row);
+        let back = |steps: isize| {
+            self.known(
+                tile,
+                inner_column - steps * columns.signum(),
+                inner_row - steps * rows.signum(),
+            )
+        };
+        let distance = columns.abs().max(rows.abs()) as f64;
+        Ok(match (back(0)?, back(1)?, back(2)?) {
+            (Some(first), Some(second), Some(third)) => {
+                first
+                    + distance * (1.5 * first - 2.0 * second + 0.5 * third)
+                    + 0.5 * distance * distance * (first - 2.0 * second + third)
+            }
+            (Some(first), Some(second), None) => first + distance * (first - second),
+            (Some(first), ..) => first,
+            (None, ..) => 0.0,
+        })
     }
 
     fn known(&self, tile: &Tile, column: isize, row: isize) -> Result<Option<f64>, Error> {

@@ -14,8 +14,11 @@ use crate::model::TrainedModel;
 use crate::surface::Surface;
 use crate::tile_codec::{Rate, Tile, TileCodec};
 
-/// Decoded tiles that are kept.
-const KEPT: usize = 64;
+/// Decoded pixels that are kept, and tiles at most and at least.
+const KEPT_PIXELS: usize = 1 << 24;
+const KEPT: std::ops::RangeInclusive<usize> = 4..=64;
+/// Pixels that are read at once.
+const MOST_PIXELS: usize = 1 << 30;
 
 /// An open file: its description, its tiles, its surface.
 #[derive(Debug)]
@@ -135,7 +138,9 @@ impl Terrain {
         }
         let tile = self.decode(place)?.map(Arc::new);
         let mut kept = lock();
-        if kept.tiles.len() >= KEPT
+        let side = usize::from(self.header().pyramid.side());
+        let most = (KEPT_PIXELS / (side * side)).clamp(*KEPT.start(), *KEPT.end());
+        if kept.tiles.len() >= most
             && let Some(oldest) = kept
                 .tiles
                 .iter()
@@ -220,6 +225,14 @@ impl Terrain {
 
     fn check_window(&self, level: u8, window: Window) -> Result<(), Error> {
         let (width, height) = self.header().pyramid.size(level).unwrap_or_default();
+        let pixels = window.pixels().unwrap_or(usize::MAX);
+        if pixels > MOST_PIXELS {
+            return Err(Error::Setting {
+                what: "a window",
+                must: "of a thousand million pixels at most",
+                value: format!("{}x{}", window.width, window.height),
+            });
+        }
         if window.fits(width as usize, height as usize) {
             return Ok(());
         }

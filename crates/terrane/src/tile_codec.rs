@@ -171,7 +171,21 @@ impl TileCodec {
     pub fn decode(&self, record: &Record, window: Window) -> Result<Tile, Error> {
         let mut tokens = None;
         let heights = match &record.layer {
-            Layer::Integers(integers) => self.integer_heights(integers),
+            Layer::Integers(integers) => {
+                let mut heights = self.integer_heights(integers);
+                if let Some(missing) = &record.missing {
+                    // Their integers mean nothing, and a surface beside them should not fall to them.
+                    for (height, _) in heights
+                        .iter_mut()
+                        .zip(missing)
+                        .filter(|(_, missing)| **missing)
+                    {
+                        *height = f64::NAN;
+                    }
+                    fill(&mut heights, window.width);
+                }
+                heights
+            }
             Layer::Tokens(bytes) => {
                 let model = self.model.as_ref().ok_or(Error::NoModel)?;
                 let [count, channels] = model.token_shape();

@@ -169,6 +169,16 @@ fn write_resampled(
         "--resolution must be above 0, not {resolution}"
     );
     let corner = affine(terrain.corner_affine());
+    let sides = [
+        corner.x_per_column.hypot(corner.y_per_column),
+        corner.x_per_row.hypot(corner.y_per_row),
+    ];
+    ensure!(
+        (sides[0] / sides[1] - 1.0).abs() < 1e-6,
+        "--resolution needs square pixels, and these are {} by {}",
+        sides[0],
+        sides[1]
+    );
     let (width, height) = header.pyramid.size(0).unwrap_or_default();
     let whole = Window::whole(width as usize, height as usize);
     let window = match arguments.bbox {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use terrane::Terrain;
 use terrane::format::Window;
+use terrane::resample::in_parallel;
 use terrane_geo::{Cell, CogWriter, Product, SampleType, Storage, derive_rows, refuse_existing};
 
 use crate::Common;
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             arguments.product,
             Product::Tri | Product::Tpi | Product::Roughness
         );
-    let scale = map_unit_m(&terrain)?;
+    let scale = map_unit_m(&terrain, None)?;
     let strip = usize::from(terrain.header().pyramid.side());
     for row in (0..height).step_by(strip) {
         let end = (row + strip).min(height);
@@ -118,7 +119,7 @@ fn grid(
         "--mode grid needs a raster that is not rotated; --mode analytic does not"
     );
     let cell = Cell {
-        x_m: place.x_per_column.abs() * scale[0],
+        x_m: place.x_per_column * scale[0],
         y_m: -place.y_per_row * scale[1],
     };
     let (first, last) = (rows.start.saturating_sub(1), (rows.end + 1).min(height));
@@ -156,43 +157,33 @@ fn analytic(
     common: &Common,
 ) -> Result<Vec<f64>> {
     let place = affine(terrain.corner_affine());
-    let all: Vec<usize> = rows.collect();
-    let share = all.len().div_ceil(jobs(common)).max(1);
-    let parts: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = all
-            .chunks(share)
-            .map(|part| {
-                scope.spawn(move || {
-                    let surface = terrain.surface()?;
-                    let mut values = Vec::with_capacity(part.len() * width);
-                    for &row in part {
-                        for column in 0..width {
-                            let (x, y) = place.apply(column as f64 + 0.5, row as f64 + 0.5);
-                            values.push(match surface.at(x, y) {
-                                Ok(sample) => product
-                                    .from_derivatives(&ground(&sample, scale))
-                                    .unwrap_or(f64::NAN),
-                                Err(terrane::Error::NoHeight { .. }) => f64::NAN,
-                                Err(error) => return Err(error.into()),
-                            });
-                        }
-                    }
-                    Ok(values)
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread did not finish")))
-            })
-            .collect()
-    });
-    let mut values = Vec::new();
-    for part in parts {
-        values.extend(part?);
+    let side = usize::from(terrain.header().pyramid.side());
+    // Tile by tile, so that few are at hand at a time.
+    let block = |index: usize| -> Result<Vec<f64>, terrane::Error> {
+        let surface = terrain.surface()?;
+        let columns = index * side..((index + 1) * side).min(width);
+        let mut values = Vec::with_capacity(columns.len() * rows.len());
+        for row in rows.clone() {
+            for column in columns.clone() {
+                let (x, y) = place.apply(column as f64 + 0.5, row as f64 + 0.5);
+                values.push(match surface.at(x, y) {
+                    Ok(sample) => product
+                        .from_derivatives(&ground(&sample, scale))
+                        .unwrap_or(f64::NAN),
+                    Err(terrane::Error::NoHeight { .. }) => f64::NAN,
+                    Err(error) => return Err(error),
+                });
+            }
+        }
+        Ok(values)
+    };
+    let blocks = in_parallel(0..width.div_ceil(side), jobs(common), &block)?;
+    let mut values = vec![f64::NAN; width * rows.len()];
+    for (index, block) in blocks.iter().enumerate() {
+        let columns = index * side..((index + 1) * side).min(width);
+        for (row, part) in block.chunks(columns.len()).enumerate() {
+            values[row * width + columns.start..][..columns.len()].copy_from_slice(part);
+        }
     }
     Ok(values)
 }

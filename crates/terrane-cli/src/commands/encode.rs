@@ -34,9 +34,9 @@ pub(crate) struct Arguments {
     /// Rasters, and last the file to write.
     #[arg(num_args = 2.., required = true, value_names = ["IN", "OUT"])]
     files: Vec<PathBuf>,
-    /// How heights become symbols.
-    #[arg(long, value_enum, default_value_t = MethodName::Integers)]
-    method: MethodName,
+    /// How heights become symbols; integers without it, or the method that --model, --bits and the like call for.
+    #[arg(long, value_enum)]
+    method: Option<MethodName>,
     /// The method's model; without it the one inside the program.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
@@ -99,6 +99,9 @@ impl MethodName {
     }
 }
 
+/// A model and its file.
+type ModelFile = (TrainedModel, Vec<u8>);
+
 fn method_of(config: &MethodConfig) -> Method {
     match config {
         MethodConfig::TransInr(_) => Method::TransInr,
@@ -118,14 +121,14 @@ impl Arguments {
     ) -> Self {
         Self {
             files: vec![raster.to_owned(), out.to_owned()],
-            method,
+            method: Some(method),
             model: None,
             embed_model: false,
             max_error,
             rmse: None,
             bpp: None,
             lossless: false,
-            bits: Some("8".into()),
+            bits: (method != MethodName::Integers).then(|| "8".into()),
             fixed_width: false,
             tile: 256,
             resumable: false,
@@ -156,10 +159,20 @@ impl Arguments {
         })
     }
 
-    /// The model and its file.
-    fn model(&self) -> Result<Option<(TrainedModel, Vec<u8>)>> {
+    /// The method, and the model and its file where it has one.
+    fn method(&self, rate: Rate) -> Result<(Method, Option<ModelFile>)> {
+        let wants_tokens =
+            self.model.is_some() || self.bits.is_some() || self.embed_model || self.fixed_width;
+        let is_integers = self.method == Some(MethodName::Integers);
+        ensure!(
+            !(wants_tokens && (is_integers || rate == Rate::Lossless)),
+            "integers have no tokens: leave out --model, --embed-model, --bits and --fixed-width"
+        );
+        // Lossless files hold integers whatever the method: a network's floats cannot give every bit back.
+        if is_integers || rate == Rate::Lossless || (self.method.is_none() && !wants_tokens) {
+            return Ok((Method::Integers, None));
+        }
         let (model, file) = match (&self.model, self.method) {
-            (_, MethodName::Integers) => return Ok(None),
             (Some(path), _) => {
                 let file = std::fs::read(path)
                     .with_context(|| format!("{} cannot be read", path.display()))?;
@@ -167,7 +180,7 @@ impl Arguments {
                     .with_context(|| format!("{} cannot be used as a model", path.display()))?;
                 (model, file)
             }
-            (None, MethodName::HuvrSiren) => (
+            (None, None | Some(MethodName::HuvrSiren)) => (
                 TrainedModel::built_in().clone(),
                 TrainedModel::built_in_bytes().to_vec(),
             ),
@@ -175,12 +188,13 @@ impl Arguments {
                 "there is no model of this method in the program: give one with --model"
             ),
         };
+        let method = method_of(&model.config);
         ensure!(
-            method_of(&model.config) == self.method.method(),
+            self.method.is_none_or(|name| name.method() == method),
             "the model is of another method: it is a {}",
             model.name
         );
-        Ok(Some((model, file)))
+        Ok((method, Some((model, file))))
     }
 }
 
@@ -204,7 +218,7 @@ fn identity(inputs: &[PathBuf]) -> Result<String> {
 fn header(
     arguments: &Arguments,
     info: &RasterInfo,
-    rate: Rate,
+    (method, rate): (Method, Rate),
     model: Option<&TrainedModel>,
 ) -> Result<(Header, bool)> {
     let size = |value: usize| u32::try_from(value).context("the raster is too large");
@@ -222,7 +236,7 @@ fn header(
             arguments.tile,
             Pyramid::levels_for(width, height, arguments.tile),
         )?,
-        method: arguments.method.method(),
+        method,
         affine: affine_numbers(&info.georeference.anchor),
         is_placed: info.georeference.placed,
         pixel_is_point: crs.pixel_is_point(),
@@ -283,7 +297,7 @@ pub(crate) fn write<'a>(
     let existing = existing(arguments.overwrite);
     refuse_existing(out, existing)?;
     let rate = arguments.rate()?;
-    let model = arguments.model()?;
+    let (method, model) = arguments.method(rate)?;
     let raster = terrane_geo::open(inputs)?;
     let info = raster.info().clone();
     if let Some((model, _)) = &model {
@@ -297,7 +311,7 @@ pub(crate) fn write<'a>(
     let (header, as_f32) = header(
         arguments,
         &info,
-        rate,
+        (method, rate),
         model.as_ref().map(|(model, _)| model),
     )?;
     let codec = TileCodec {

@@ -105,21 +105,25 @@ pub(crate) fn jobs(common: &Common) -> usize {
 /// A degree of latitude in the mean, on a sphere of the Earth's size.
 const METRES_PER_DEGREE: f64 = 111_195.0;
 
-/// Metres per unit of x and of y: of a system in degrees at the middle of the raster.
-pub(crate) fn map_unit_m(terrain: &Terrain) -> Result<[f64; 2]> {
+/// Metres per unit of x and of y: of a system in degrees at a latitude, or at the middle of the raster.
+pub(crate) fn map_unit_m(terrain: &Terrain, latitude: Option<f64>) -> Result<[f64; 2]> {
     let header = terrain.header();
     let crs = crate::placement::georeference(header).crs;
     if crs.kind() == CrsKind::Geographic {
         let (width, height) = header.pyramid.size(0).unwrap_or_default();
         let affine = crate::placement::affine(terrain.corner_affine());
-        let (_, latitude) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
+        let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
+        let latitude = latitude.unwrap_or(middle);
         return Ok([
             METRES_PER_DEGREE * latitude.to_radians().cos(),
             METRES_PER_DEGREE,
         ]);
     }
     let metres = match crs.linear_unit_code() {
-        None => 1.0,
+        None => crs
+            .horizontal_epsg()
+            .and_then(crate::projection::unit_m)
+            .unwrap_or(1.0),
         Some(code) => HeightUnit::from_epsg_unit(code)
             .with_context(|| format!("the map unit EPSG:{code} is not known"))?
             .metres(),

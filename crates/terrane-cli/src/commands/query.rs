@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use terrane::Surface;
+use terrane::{Surface, Terrain};
 
 use crate::Common;
-use crate::commands::{FileArguments, ground};
+use crate::commands::{FileArguments, ground, map_unit_m};
 use crate::output::{print, print_json, table};
 use crate::placement::georeference;
 use crate::projection::{Projection, parse_epsg};
@@ -67,7 +67,8 @@ fn read_points(path: &PathBuf) -> Result<Vec<(f64, f64)>> {
     Ok(points)
 }
 
-fn sample(surface: &Surface, scale: [f64; 2], x: f64, y: f64) -> Result<Value> {
+fn sample(terrain: &Terrain, surface: &Surface, x: f64, y: f64) -> Result<Value> {
+    let scale = map_unit_m(terrain, Some(y))?;
     let sample = match surface.at(x, y) {
         Ok(sample) => sample,
         Err(terrane::Error::NoHeight { .. }) => {
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         bail!("no point was given: use --at X,Y or --points FILE.csv");
     }
     let terrain = arguments.file.terrain()?;
-    let scale = crate::commands::map_unit_m(&terrain)?;
+    let scale = map_unit_m(&terrain, None)?;
     let surface = terrain.surface()?;
     let projection = match arguments.crs {
         None => None,
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
                 None => (x, y),
                 Some(projection) => projection.apply(x, y)?,
             };
-            sample(&surface, scale, x, y)
+            sample(&terrain, &surface, x, y)
         })
         .collect::<Result<Vec<_>>>()?;
     if common.json {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Output;
 
-use terrane_geo::Window;
+use terrane_geo::{
+    Affine, BandMetadata, CogWriter, Crs, Existing, Georeference, SampleType, Storage, Window,
+};
 
 use crate::{complaint, json, stdout, terrane};
 
@@ -245,6 +247,13 @@ fn mistakes_are_answered_with_one_sentence() {
     assert!(complaint(&run(&["query", "dem.trn"])).contains("--at"));
     assert!(!folder.path().join("a.trn").exists());
 
+    assert!(
+        complaint(&run(&[
+            "encode", "dem.tif", "a.trn", "--method", "integers", "--bits", "8"
+        ]))
+        .contains("integers have no tokens")
+    );
+
     // A damaged file and a broken promise end with 1.
     let path = folder.path().join("dem.trn");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -327,6 +336,79 @@ fn every_raster_of_the_data_comes_back_within_its_bounds() {
                 "{method}, bound {bound} m: {} rasters, greatest error {most:.6} m",
                 rasters.len()
             );
+        }
+    }
+}
+
+#[test]
+fn nodata_and_small_bounds_survive_the_way_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let place = || {
+        Georeference::new(
+            Affine::north_up(2_600_000.0, 1_200_000.0, 1.0),
+            Crs::projected(2056, None),
+        )
+    };
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    // Heights that a bound may round to the nodata value, and millimetres that a 32-bit float cannot tell apart.
+    let near_nought = |index: usize| {
+        if index.is_multiple_of(7) {
+            f64::NAN
+        } else {
+            0.08 + index as f64 * 1e-5
+        }
+    };
+    let high = |index: usize| {
+        if index.is_multiple_of(7) {
+            f64::NAN
+        } else {
+            8848.0 + (index % 97) as f64 * 0.001
+        }
+    };
+    let millimetres = BandMetadata {
+        scale: 0.001,
+        ..BandMetadata::default()
+    };
+    let sources: [(&str, Storage, &dyn Fn(usize) -> f64, f64); 2] = [
+        (
+            "low.tif",
+            Storage::metres(SampleType::F32, Some(0.0)),
+            &near_nought,
+            0.1,
+        ),
+        (
+            "high.tif",
+            Storage {
+                sample: SampleType::I32,
+                nodata: Some(-1.0),
+                band: millimetres,
+            },
+            &high,
+            1e-4,
+        ),
+    ];
+    for (name, storage, height, bound) in sources {
+        let mut writer =
+            CogWriter::create(&at(name), (40, 30), place(), storage, Existing::Keep).unwrap();
+        writer
+            .write_rows(&(0..1200).map(height).collect::<Vec<_>>())
+            .unwrap();
+        writer.finish().unwrap();
+        for rate in [
+            vec!["--max-error".to_owned(), bound.to_string()],
+            vec!["--lossless".to_owned()],
+        ] {
+            let mut arguments = vec!["encode", name, "a.trn", "--overwrite"];
+            arguments.extend(rate.iter().map(String::as_str));
+            stdout(&run(&arguments));
+            stdout(&run(&["verify", "a.trn", "--against", name]));
+            stdout(&run(&["decode", "a.trn", "back.tif", "--overwrite"]));
+            let ((source, _), (back, _)) = (heights(&at(name)), heights(&at("back.tif")));
+            for (a, b) in source.iter().zip(&back) {
+                assert_eq!(a.is_nan(), b.is_nan(), "{name}");
+                assert!(a.is_nan() || (a - b).abs() <= bound, "{name}: {a} {b}");
+            }
         }
     }
 }

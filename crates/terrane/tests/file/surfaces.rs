@@ -159,3 +159,54 @@ fn other_pixel_sizes_sample_or_average_the_surface() {
         }
     }
 }
+
+#[test]
+fn gaps_and_narrow_last_tiles_do_not_bend_the_surface() {
+    // A slope with a gap at its upper left, where predictions of missing pixels start at nought.
+    let gap = Raster::new(300, 270, |x, y| {
+        if x < 100 && y < 120 {
+            f64::NAN
+        } else {
+            500.0 + 0.1 * x as f64
+        }
+    });
+    // The last column of tiles is one pixel wide, the last row two.
+    let narrow = Raster::new(257, 258, |x, y| 500.0 + 0.1 * x as f64 - 0.3 * y as f64);
+    for (raster, points) in [
+        (&gap, [(100.1, 50.3), (100.5, 100.5), (160.2, 120.05)]),
+        (&narrow, [(256.9, 100.2), (256.5, 257.5), (30.0, 257.9)]),
+    ] {
+        let (file, _) = raster.encode(&integers(Rate::MaxError(0.001)), 2);
+        let terrain = open(&file);
+        let surface = terrain.surface().unwrap();
+        for (column, row) in points {
+            let (x, y) = point((column, row));
+            let sample = surface.at(x, y).unwrap();
+            // Beside a gap the surface leans on what fills it, which is level.
+            let (y_slope, tolerance) = if raster.width == 257 {
+                (-0.3, 0.005)
+            } else {
+                (0.0, 0.15)
+            };
+            let expected = 500.0 + 0.1 * (column - 0.5) + y_slope * (row - 0.5);
+            assert!(
+                (sample.height - expected).abs() < tolerance,
+                "{column} {row}: {} {expected}",
+                sample.height
+            );
+            // A pixel is two units wide, and rows run south.
+            if raster.width == 257 {
+                assert!(
+                    (sample.gradient[0] - 0.05).abs() < 0.005,
+                    "{column} {row}: {:?}",
+                    sample.gradient
+                );
+                assert!(
+                    (sample.gradient[1] - 0.15).abs() < 0.005,
+                    "{column} {row}: {:?}",
+                    sample.gradient
+                );
+            }
+        }
+    }
+}
