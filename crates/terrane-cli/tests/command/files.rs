@@ -370,11 +370,11 @@ fn nodata_and_small_bounds_survive_the_way_back() {
         scale: 0.001,
         ..BandMetadata::default()
     };
-    let sources: [(&str, Storage, &dyn Fn(usize) -> f64, f64); 2] = [
+    let sources: [(&str, Storage, Vec<f64>, f64); 2] = [
         (
             "low.tif",
             Storage::metres(SampleType::F32, Some(0.0)),
-            &near_nought,
+            (0..1200).map(near_nought).collect(),
             0.1,
         ),
         (
@@ -384,16 +384,14 @@ fn nodata_and_small_bounds_survive_the_way_back() {
                 nodata: Some(-1.0),
                 band: millimetres,
             },
-            &high,
+            (0..1200).map(high).collect(),
             1e-4,
         ),
     ];
-    for (name, storage, height, bound) in sources {
+    for (name, storage, source, bound) in sources {
         let mut writer =
             CogWriter::create(&at(name), (40, 30), place(), storage, Existing::Keep).unwrap();
-        writer
-            .write_rows(&(0..1200).map(height).collect::<Vec<_>>())
-            .unwrap();
+        writer.write_rows(&source).unwrap();
         writer.finish().unwrap();
         for rate in [
             vec!["--max-error".to_owned(), bound.to_string()],
