@@ -13,7 +13,7 @@ pub(crate) struct Projection {
 /// Systems whose shift of datum the library leaves out, or gets wrong by a decimetre and more compared with PROJ.
 fn is_shifted_wrongly(definition: &str) -> bool {
     let has = |part: &str| definition.contains(part);
-    let is_stated = has("+towgs84=") || has("+datum=");
+    let is_stated = has("+towgs84=") || has("+datum=") || has("+nadgrids=@null");
     let is_modern = has("+ellps=GRS80") || has("+ellps=WGS84");
     has("hermannskogel") || has("+proj=krovak") || !(is_stated || is_modern)
 }
