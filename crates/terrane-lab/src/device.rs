@@ -49,6 +49,12 @@ pub fn parse(name: &str) -> Result<Device, DeviceError> {
         "vulkan" => Ok(Device::vulkan(burn::tensor::DeviceKind::DefaultDevice)),
         #[cfg(feature = "wgpu")]
         "wgpu" => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
+        // Only those that were not built in come so far.
+        #[allow(
+            unreachable_patterns,
+            clippy::allow_attributes,
+            reason = "which are reached depends on the features of the build"
+        )]
         "cuda" | "rocm" | "metal" | "vulkan" | "wgpu" => {
             let feature = if kind == "cuda" {
                 "libtorch or cuda"
