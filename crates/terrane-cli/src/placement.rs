@@ -4,17 +4,6 @@ use anyhow::{Result, anyhow};
 use terrane::format::{GeoKeys, Header, Promise, Samples};
 use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
 
-const SAMPLE_TYPES: [SampleType; 8] = [
-    SampleType::U8,
-    SampleType::I8,
-    SampleType::U16,
-    SampleType::I16,
-    SampleType::U32,
-    SampleType::I32,
-    SampleType::F32,
-    SampleType::F64,
-];
-
 /// GDAL's order of a transform's six numbers.
 pub(crate) fn affine_numbers(affine: &Affine) -> [f64; 6] {
     [
@@ -81,7 +70,7 @@ pub(crate) fn georeference(header: &Header) -> Georeference {
 /// for what was promised.
 pub(crate) fn storage(header: &Header, as_source: bool) -> Result<Storage> {
     let samples = &header.samples;
-    let sample = SAMPLE_TYPES
+    let sample = SampleType::ALL
         .into_iter()
         .find(|sample| sample.name() == samples.kind)
         .ok_or_else(|| {

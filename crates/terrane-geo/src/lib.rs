@@ -50,7 +50,7 @@ pub use georeference::{Affine, Georeference};
 pub use geotiff::GeoTiff;
 pub use metadata::BandMetadata;
 pub use mosaic::Mosaic;
-pub use raster::{Grid, RasterInfo, RasterSource, open};
+pub use raster::{Grid, METRES_PER_DEGREE, RasterInfo, RasterSource, open};
 pub use sample::{SampleType, Storage};
 pub use terrane_format::Window;
 pub use unit::HeightUnit;

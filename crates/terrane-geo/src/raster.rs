@@ -7,7 +7,7 @@ use terrane_format::Window;
 use crate::{CrsKind, Error, GeoTiff, Georeference, HeightUnit, Mosaic, Result, Storage};
 
 /// A degree of latitude in the mean, on a sphere of the Earth's size.
-const METRES_PER_DEGREE: f64 = 111_195.0;
+pub const METRES_PER_DEGREE: f64 = 111_195.0;
 
 /// Heights in metres, row by row from the top; `NaN` where there is no data.
 #[derive(Debug, Clone, PartialEq)]

@@ -27,6 +27,18 @@ pub enum SampleType {
 const ABSURD: f64 = 1e30;
 
 impl SampleType {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::U8,
+        Self::I8,
+        Self::U16,
+        Self::I16,
+        Self::U32,
+        Self::I32,
+        Self::F32,
+        Self::F64,
+    ];
+
     /// Bytes of one sample.
     pub fn bytes(self) -> usize {
         match self {

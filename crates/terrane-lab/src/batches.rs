@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane::Normalisation;
 use terrane::random::Random;
 
 use crate::augment::Orientation;
-use crate::config::{DataConfig, Normalise};
+use crate::config::DataConfig;
 use crate::dataset::Dataset;
 use crate::{Error, Result};
 
@@ -40,7 +39,7 @@ impl Tiles {
             .into_iter()
             .map(|number| {
                 let heights = dataset.heights(number)?;
-                let map = normalisation(&heights, config.normalise);
+                let map = config.normalise.map(&heights);
                 Ok(heights
                     .iter()
                     .map(|&height| map.normalise(height))
@@ -90,14 +89,6 @@ impl Tiles {
     }
 }
 
-/// The map of a tile's heights.
-pub fn normalisation(heights_m: &[f32], kind: Normalise) -> Normalisation {
-    match kind {
-        Normalise::MinMax => Normalisation::of(heights_m),
-        Normalise::ZScore => Normalisation::z_score(heights_m),
-    }
-}
-
 /// The batches of a training, prepared by a thread of their own.
 #[derive(Debug)]
 pub struct Batches {
@@ -141,6 +132,8 @@ impl Iterator for Batches {
 
 #[cfg(test)]
 mod tests {
+    use terrane::Normalise;
+
     use super::*;
 
     fn tiles(count: usize) -> Tiles {

@@ -8,7 +8,7 @@ use terrane::dinov3::{Teacher, TeacherConfig};
 use terrane::format::TokenTables;
 use terrane::format::tokens::WIDTHS;
 use terrane::methods::Model;
-use terrane::model::{table_arrays, table_name};
+use terrane::model::{CONFIG_KEY, table_arrays, table_name};
 use terrane::released::load_released;
 use terrane::weights::{Array, Weights, WeightsError};
 use terrane_geo::{AtomicFile, Existing};
@@ -27,7 +27,6 @@ pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// The trained model.
 pub const MODEL: &str = "model.safetensors";
 
-const CONFIG_KEY: &str = "config";
 const STEP_KEY: &str = "step";
 
 /// Writes a model with its configuration; the file appears whole or not at all.

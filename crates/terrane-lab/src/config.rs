@@ -1,6 +1,7 @@
 //! A complete experiment: data, method and training, as TOML with every value stated.
 
 use serde::{Deserialize, Serialize};
+use terrane::Normalise;
 use terrane::methods::{MethodConfig, Precision};
 
 use crate::optimiser::OptimiserConfig;
@@ -34,16 +35,6 @@ pub struct DataConfig {
     pub shuffle: bool,
     /// How heights become numbers near 1.
     pub normalise: Normalise,
-}
-
-/// How heights become numbers near 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Normalise {
-    /// Least height to 0, greatest to 1: what the authors' code does.
-    MinMax,
-    /// Mean to 0, standard deviation to 1: what the paper says.
-    ZScore,
 }
 
 /// How the network is trained.

@@ -5,7 +5,6 @@ use serde::Serialize;
 use terrane::field::RIM;
 use terrane::methods::{Method, Model, Precision, Rims};
 
-use crate::batches::normalisation;
 use crate::config::Config;
 use crate::dataset::Dataset;
 use crate::measure::{
@@ -67,7 +66,7 @@ pub fn evaluate(
             .collect::<Result<_>>()?;
         let maps: Vec<_> = heights
             .iter()
-            .map(|tile| normalisation(tile, config.data.normalise))
+            .map(|tile| config.data.normalise.map(tile))
             .collect();
         let values: Vec<f32> = heights
             .iter()

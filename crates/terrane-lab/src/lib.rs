@@ -29,6 +29,7 @@ mod learner;
 #[cfg(feature = "libtorch")]
 mod libtorch;
 pub mod links;
+mod log;
 pub mod measure;
 pub mod optimiser;
 pub mod page;

@@ -6,7 +6,6 @@ use terrane::format::tokens::{WIDTHS, alphabet, place};
 use terrane::methods::{Method, Model, Precision};
 use terrane::quantise::quantise;
 
-use crate::batches::normalisation;
 use crate::config::Config;
 use crate::dataset::Dataset;
 use crate::{Error, Result};
@@ -44,7 +43,7 @@ pub fn learn(
     let every = numbers.len().div_ceil(MOST_TILES).max(1);
     for &number in numbers.iter().step_by(every) {
         let heights = dataset.heights(number)?;
-        let map = normalisation(&heights, config.data.normalise);
+        let map = config.data.normalise.map(&heights);
         let values: Vec<f32> = heights
             .iter()
             .map(|&height| map.normalise(height))

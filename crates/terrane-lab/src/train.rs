@@ -1,8 +1,6 @@
 //! The training loop.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,12 +10,13 @@ use terrane::dinov3::Teacher;
 use terrane::methods::Model;
 
 use crate::batches::{Batches, Tiles};
-use crate::checkpoint::{self, CHECKPOINT, CONFIG, METRICS, MODEL};
+use crate::checkpoint::{self, CHECKPOINT, MODEL};
 use crate::config::Config;
 use crate::dataset::Dataset;
 use crate::differentiation::{self, Differentiation, scatter_fixed};
 use crate::evaluate::evaluate;
 use crate::learner::Learner;
+use crate::log::Log;
 use crate::optimiser::Optimiser;
 use crate::tables;
 use crate::team::Team;
@@ -148,66 +147,6 @@ pub fn train(
     Ok(model)
 }
 
-/// The lines of `metrics.jsonl`.
-struct Log {
-    file: File,
-    path: PathBuf,
-    /// The step of the last checkpoint.
-    checkpoint: Option<usize>,
-}
-
-impl Log {
-    fn open(folder: &Path, config: &Config, start: Start, step: usize) -> Result<Self> {
-        let failed = |path: &Path, source| Error::Io {
-            path: path.to_owned(),
-            action: "be written",
-            source,
-        };
-        let path = folder.join(METRICS);
-        if start == Start::New {
-            if folder.join(CONFIG).exists() {
-                return Err(Error::RunExists {
-                    path: folder.to_owned(),
-                });
-            }
-            std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-            std::fs::write(folder.join(CONFIG), config.to_toml())
-                .map_err(|error| failed(folder, error))?;
-        } else {
-            // Lines after the checkpoint belong to steps that will be taken again.
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let is_kept = |line: &&str| {
-                serde_json::from_str::<serde_json::Value>(line)
-                    .is_ok_and(|value| value["step"].as_u64().is_some_and(|at| at <= step as u64))
-            };
-            let kept: String = text
-                .lines()
-                .filter(is_kept)
-                .map(|line| format!("{line}\n"))
-                .collect();
-            std::fs::write(&path, kept).map_err(|error| failed(&path, error))?;
-        }
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|error| failed(&path, error))?;
-        Ok(Self {
-            file,
-            path,
-            checkpoint: (start == Start::Resume).then_some(step),
-        })
-    }
-
-    fn line(&mut self, value: &serde_json::Value) -> Result<()> {
-        writeln!(self.file, "{value}").map_err(|source| Error::Io {
-            path: self.path.clone(),
-            action: "be written",
-            source,
-        })
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -220,6 +159,7 @@ pub(crate) mod tests {
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
+    use crate::checkpoint::METRICS;
     use crate::dataset::{DatasetWriter, Source};
 
     /// A network that trains in milliseconds on tiles of 32 pixels.

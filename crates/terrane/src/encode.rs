@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use terrane_format::{Header, LevelTile, Pyramid, Statistics, TileId, Window, Writer};
 
 use crate::Error;
+use crate::fill::halve;
 use crate::journal::Journal;
 use crate::measured::Measured;
 use crate::tile_codec::TileCodec;
@@ -256,28 +257,4 @@ struct Encoded {
     number: u64,
     bytes: Vec<u8>,
     measured: Measured,
-}
-
-/// Rows at half the resolution: means of the valid among two by two.
-fn halve(rows: &[f64], width: usize) -> Vec<f64> {
-    let height = rows.len() / width;
-    let mut halved = Vec::with_capacity(width.div_ceil(2) * height.div_ceil(2));
-    for row in (0..height).step_by(2) {
-        for column in (0..width).step_by(2) {
-            let (mut sum, mut count) = (0.0, 0.0);
-            for (row, column) in [
-                (row, column),
-                (row, column + 1),
-                (row + 1, column),
-                (row + 1, column + 1),
-            ] {
-                if row < height && column < width && !rows[row * width + column].is_nan() {
-                    sum += rows[row * width + column];
-                    count += 1.0;
-                }
-            }
-            halved.push(if count > 0.0 { sum / count } else { f64::NAN });
-        }
-    }
-    halved
 }

@@ -1,4 +1,4 @@
-//! Fills gaps smoothly, so that what has no data costs a codec as little as possible.
+//! Half the resolution, and gaps that are filled smoothly from it, so that what has no data costs a codec little.
 
 /// Replaces every NaN of a grid by means of what lies around it, from coarse to fine; an empty grid becomes 0.
 ///
@@ -15,26 +15,8 @@ pub(crate) fn fill(grid: &mut [f64], width: usize) {
             .for_each(|value| *value = 0.0);
         return;
     }
-    let (half_width, half_height) = (width.div_ceil(2), height.div_ceil(2));
-    let mut coarse = Vec::with_capacity(half_width * half_height);
-    for row in 0..half_height {
-        for column in 0..half_width {
-            let mut sum = 0.0;
-            let mut count = 0.0;
-            for (row, column) in [
-                (2 * row, 2 * column),
-                (2 * row, 2 * column + 1),
-                (2 * row + 1, 2 * column),
-                (2 * row + 1, 2 * column + 1),
-            ] {
-                if row < height && column < width && !grid[row * width + column].is_nan() {
-                    sum += grid[row * width + column];
-                    count += 1.0;
-                }
-            }
-            coarse.push(if count > 0.0 { sum / count } else { f64::NAN });
-        }
-    }
+    let half_width = width.div_ceil(2);
+    let mut coarse = halve(grid, width);
     fill(&mut coarse, half_width);
     for row in 0..height {
         for column in 0..width {
@@ -44,6 +26,30 @@ pub(crate) fn fill(grid: &mut [f64], width: usize) {
             }
         }
     }
+}
+
+/// Rows at half the resolution: means of the valid among two by two.
+pub(crate) fn halve(rows: &[f64], width: usize) -> Vec<f64> {
+    let height = rows.len() / width;
+    let mut halved = Vec::with_capacity(width.div_ceil(2) * height.div_ceil(2));
+    for row in (0..height).step_by(2) {
+        for column in (0..width).step_by(2) {
+            let (mut sum, mut count) = (0.0, 0.0);
+            for (row, column) in [
+                (row, column),
+                (row, column + 1),
+                (row + 1, column),
+                (row + 1, column + 1),
+            ] {
+                if row < height && column < width && !rows[row * width + column].is_nan() {
+                    sum += rows[row * width + column];
+                    count += 1.0;
+                }
+            }
+            halved.push(if count > 0.0 { sum / count } else { f64::NAN });
+        }
+    }
+    halved
 }
 
 #[cfg(test)]

@@ -74,11 +74,6 @@ impl Journal {
         })
     }
 
-    /// Tiles that need not be made again.
-    pub fn tiles(&self) -> usize {
-        self.known.len()
-    }
-
     /// The record of a tile and what was measured of it.
     pub(crate) fn tile(&self, number: u64) -> Option<(Vec<u8>, Measured)> {
         let &(offset, length, measured) = self.known.get(&number)?;

@@ -20,6 +20,7 @@ mod measured;
 pub mod methods;
 pub mod model;
 mod normalise;
+pub mod parallel;
 pub mod quantise;
 pub mod random;
 pub mod released;
@@ -37,7 +38,7 @@ pub use batch::batch;
 pub use error::Error;
 pub use measured::Measured;
 pub use model::TrainedModel;
-pub use normalise::Normalisation;
+pub use normalise::{Normalisation, Normalise};
 #[cfg(feature = "remote")]
 pub use remote::RemoteFile;
 pub use surface::{Sample, Surface};

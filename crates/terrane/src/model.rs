@@ -9,22 +9,13 @@ use terrane_format::tokens::{WIDTHS, alphabet};
 use terrane_format::{Error as FormatError, TokenTables};
 
 use crate::methods::{MethodConfig, Model};
+use crate::normalise::Normalise;
 use crate::weights::{Array, Weights, WeightsError};
 
 /// The note of a weights file that holds its configuration.
-const CONFIG_KEY: &str = "config";
+pub const CONFIG_KEY: &str = "config";
 /// HUVR+SIREN of the small preset, trained on the training rasters of the benchmark.
 const BUILT_IN: &[u8] = include_bytes!("../models/huvr-siren-small.safetensors");
-
-/// How tiles are brought to a common range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Normalise {
-    /// By the least and greatest height.
-    MinMax,
-    /// By mean and standard deviation.
-    ZScore,
-}
 
 /// A network that is ready to code tiles.
 #[derive(Debug, Clone)]

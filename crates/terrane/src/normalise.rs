@@ -1,5 +1,7 @@
 //! The height range of one tile, which a network does not see: it works on [0, 1].
 
+use serde::{Deserialize, Serialize};
+
 /// Tiles flatter than this are taken to have this range, so that a flat tile divides by something.
 const LEAST_RANGE_M: f32 = 1e-6;
 
@@ -10,6 +12,26 @@ pub struct Normalisation {
     pub low_m: f32,
     /// Greatest minus least height, at least a micrometre.
     pub range_m: f32,
+}
+
+/// How heights become numbers near 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalise {
+    /// Least height to 0, greatest to 1: what the authors' code does.
+    MinMax,
+    /// Mean to 0, standard deviation to 1: what the paper says.
+    ZScore,
+}
+
+impl Normalise {
+    /// The map of a tile's heights, which must be finite.
+    pub fn map(self, heights_m: &[f32]) -> Normalisation {
+        match self {
+            Self::MinMax => Normalisation::of(heights_m),
+            Self::ZScore => Normalisation::z_score(heights_m),
+        }
+    }
 }
 
 impl Normalisation {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use terrane_format::Window;
 
 use crate::Error;
+use crate::parallel::{by_blocks, in_parallel};
 use crate::terrain::Terrain;
 
 /// A part of a file with pixels of another size.
@@ -64,30 +65,13 @@ impl<'a> Resampled<'a> {
         }
         let surface = self.terrain.surface()?;
         let (first_column, first_row) = (self.window.column as f64, self.window.row as f64);
-        // Block by block, each about a tile wide, so that few tiles are at hand at a time.
         let side = f64::from(self.terrain.header().pyramid.side());
         let wide = ((side / self.factor) as usize).max(1);
-        let block = |index: usize| -> Result<Vec<f64>, Error> {
-            let columns = index * wide..((index + 1) * wide).min(self.width);
-            let mut heights = Vec::with_capacity(columns.len() * rows.len());
-            for row in rows.clone() {
-                let y = first_row + (row as f64 + 0.5) * self.factor;
-                for column in columns.clone() {
-                    let x = first_column + (column as f64 + 0.5) * self.factor;
-                    heights.push(surface.height_at_pixel(x, y)?.unwrap_or(f64::NAN));
-                }
-            }
-            Ok(heights)
-        };
-        let blocks = in_parallel(0..self.width.div_ceil(wide), jobs, &block)?;
-        let mut heights = vec![f64::NAN; self.width * rows.len()];
-        for (index, block) in blocks.iter().enumerate() {
-            let columns = index * wide..((index + 1) * wide).min(self.width);
-            for (row, part) in block.chunks(columns.len()).enumerate() {
-                heights[row * self.width + columns.start..][..columns.len()].copy_from_slice(part);
-            }
-        }
-        Ok(heights)
+        by_blocks(self.width, rows, wide, jobs, &|column, row| {
+            let x = first_column + (column as f64 + 0.5) * self.factor;
+            let y = first_row + (row as f64 + 0.5) * self.factor;
+            Ok(surface.height_at_pixel(x, y)?.unwrap_or(f64::NAN))
+        })
     }
 
     /// Means over what each pixel covers of the overview, parts of pixels counted as parts.
@@ -165,29 +149,4 @@ fn weights((from, to): (f64, f64), first: usize, count: usize) -> Vec<(usize, f6
         index += 1;
     }
     weights
-}
-
-/// What a function makes of every number, by some threads.
-pub fn in_parallel<T: Send>(
-    numbers: Range<usize>,
-    jobs: usize,
-    work: &(dyn Fn(usize) -> Result<T, Error> + Sync),
-) -> Result<Vec<T>, Error> {
-    let all: Vec<usize> = numbers.collect();
-    let share = all.len().div_ceil(jobs.max(1)).max(1);
-    let parts: Vec<Result<Vec<T>, Error>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = all
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().map(|&number| work(number)).collect()))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or(Err(Error::Stopped)))
-            .collect()
-    });
-    let mut made = Vec::with_capacity(all.len());
-    for part in parts {
-        made.extend(part?);
-    }
-    Ok(made)
 }

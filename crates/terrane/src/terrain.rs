@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use terrane_format::{
-    Coding, Header, LevelTile, LocalFile, Promise, Reader, Source, TileId, TileStatistics, Window,
+    Coding, Header, LevelTile, LocalFile, Promise, Reader, Source, TileId, Window,
 };
 
 use crate::Error;
 use crate::model::TrainedModel;
+use crate::parallel::in_parallel;
 use crate::surface::Surface;
 use crate::tile_codec::{Rate, Tile, TileCodec};
 
@@ -163,11 +163,6 @@ impl Terrain {
             .transpose()
     }
 
-    /// What the file says of a tile, without running a network; `None` where it has no data.
-    pub fn tile_statistics(&self, place: LevelTile) -> Result<Option<TileStatistics>, Error> {
-        Ok(self.reader.tile(place)?.map(|record| record.statistics))
-    }
-
     /// The transform from the corner of the first pixel, in GDAL's order.
     pub fn corner_affine(&self) -> [f64; 6] {
         let header = self.header();
@@ -181,46 +176,27 @@ impl Terrain {
 
     /// As [`Terrain::read`], with so many threads and without keeping tiles: for going through a whole file.
     pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
-        let pyramid = &self.header().pyramid;
         self.check_window(level, window)?;
-        let side = usize::from(pyramid.side());
-        let mut places = Vec::new();
-        for row in window.row / side..(window.row + window.height).div_ceil(side) {
-            for column in window.column / side..(window.column + window.width).div_ceil(side) {
-                places.push(LevelTile {
-                    level,
-                    id: TileId { column, row },
-                });
-            }
-        }
-        let next = AtomicUsize::new(0);
+        let places = self.places(level, window);
         let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
-        let failure: Mutex<Option<Error>> = Mutex::new(None);
-        std::thread::scope(|scope| {
-            for _ in 0..jobs.clamp(1, places.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some(&place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        match self.decode(place) {
-                            Ok(None) => {}
-                            Ok(Some(tile)) => paste(
-                                &tile,
-                                window,
-                                &mut heights.lock().unwrap_or_else(PoisonError::into_inner),
-                            ),
-                            Err(error) => {
-                                *failure.lock().unwrap_or_else(PoisonError::into_inner) =
-                                    Some(error);
-                                return;
-                            }
-                        }
-                    }
-                });
+        in_parallel(0..places.len(), jobs, &|index| {
+            if let Some(tile) = self.decode(places[index])? {
+                let mut heights = heights.lock().unwrap_or_else(PoisonError::into_inner);
+                paste(&tile, window, &mut heights);
             }
-        });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(heights.into_inner().unwrap_or_else(PoisonError::into_inner)),
-        }
+            Ok(())
+        })?;
+        Ok(heights.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The tiles that a window touches, row by row.
+    fn places(&self, level: u8, window: Window) -> Vec<LevelTile> {
+        let side = usize::from(self.header().pyramid.side());
+        let columns = window.column / side..(window.column + window.width).div_ceil(side);
+        let rows = window.row / side..(window.row + window.height).div_ceil(side);
+        rows.flat_map(|row| columns.clone().map(move |column| TileId { column, row }))
+            .map(|id| LevelTile { level, id })
+            .collect()
     }
 
     fn check_window(&self, level: u8, window: Window) -> Result<(), Error> {
@@ -248,19 +224,10 @@ impl Terrain {
 
     /// Heights of a window of a level, row by row; NaN where there is no data.
     pub fn read(&self, level: u8, window: Window) -> Result<Vec<f64>, Error> {
-        let pyramid = &self.header().pyramid;
         self.check_window(level, window)?;
         let mut heights = vec![f64::NAN; window.width * window.height];
-        let side = usize::from(pyramid.side());
-        for row in window.row / side..(window.row + window.height).div_ceil(side) {
-            for column in window.column / side..(window.column + window.width).div_ceil(side) {
-                let Some(tile) = self.tile(LevelTile {
-                    level,
-                    id: TileId { column, row },
-                })?
-                else {
-                    continue;
-                };
+        for place in self.places(level, window) {
+            if let Some(tile) = self.tile(place)? {
                 paste(&tile, window, &mut heights);
             }
         }

@@ -12,7 +12,7 @@ use crate::field::{Field, RIM};
 use crate::fill::fill;
 use crate::measured::Measured;
 use crate::methods::{Method, MethodConfig, Precision};
-use crate::model::{Normalise, TrainedModel};
+use crate::model::TrainedModel;
 use crate::quantise::{Quantised, quantise};
 use crate::tile_source::{Source, integer_heights, rounded, search_rmse, search_size};
 use crate::{Error, Normalisation};
@@ -246,10 +246,7 @@ impl TileCodec {
         }
         fill(&mut square, side);
         let heights: Vec<f32> = square.iter().map(|&height| height as f32).collect();
-        let map = match model.normalise {
-            Normalise::MinMax => Normalisation::of(&heights),
-            Normalise::ZScore => Normalisation::z_score(&heights),
-        };
+        let map = model.normalise.map(&heights);
         if !map.range_m.is_finite() || !map.low_m.is_finite() {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use terrane::Terrain;
 use terrane::format::Window;
-use terrane::resample::in_parallel;
+use terrane::parallel::by_blocks;
 use terrane_geo::{Cell, CogWriter, Product, SampleType, Storage, derive_rows, refuse_existing};
 
 use crate::Common;
@@ -158,32 +158,16 @@ fn analytic(
 ) -> Result<Vec<f64>> {
     let place = affine(terrain.corner_affine());
     let side = usize::from(terrain.header().pyramid.side());
-    // Tile by tile, so that few are at hand at a time.
-    let block = |index: usize| -> Result<Vec<f64>, terrane::Error> {
-        let surface = terrain.surface()?;
-        let columns = index * side..((index + 1) * side).min(width);
-        let mut values = Vec::with_capacity(columns.len() * rows.len());
-        for row in rows.clone() {
-            for column in columns.clone() {
-                let (x, y) = place.apply(column as f64 + 0.5, row as f64 + 0.5);
-                values.push(match surface.at(x, y) {
-                    Ok(sample) => product
-                        .from_derivatives(&ground(&sample, scale))
-                        .unwrap_or(f64::NAN),
-                    Err(terrane::Error::NoHeight { .. }) => f64::NAN,
-                    Err(error) => return Err(error),
-                });
-            }
+    let surface = terrain.surface()?;
+    let values = by_blocks(width, rows, side, jobs(common), &|column, row| {
+        let (x, y) = place.apply(column as f64 + 0.5, row as f64 + 0.5);
+        match surface.at(x, y) {
+            Ok(sample) => Ok(product
+                .from_derivatives(&ground(&sample, scale))
+                .unwrap_or(f64::NAN)),
+            Err(terrane::Error::NoHeight { .. }) => Ok(f64::NAN),
+            Err(error) => Err(error),
         }
-        Ok(values)
-    };
-    let blocks = in_parallel(0..width.div_ceil(side), jobs(common), &block)?;
-    let mut values = vec![f64::NAN; width * rows.len()];
-    for (index, block) in blocks.iter().enumerate() {
-        let columns = index * side..((index + 1) * side).min(width);
-        for (row, part) in block.chunks(columns.len()).enumerate() {
-            values[row * width + columns.start..][..columns.len()].copy_from_slice(part);
-        }
-    }
-    Ok(values)
+    });
+    Ok(values?)
 }

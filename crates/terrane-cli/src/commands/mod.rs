@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::format::{Reader, Source};
 use terrane::{Sample, Terrain, TrainedModel};
-use terrane_geo::{CrsKind, Derivatives, Existing, HeightUnit};
+use terrane_geo::{CrsKind, Derivatives, Existing, HeightUnit, METRES_PER_DEGREE};
 
 use crate::Common;
 
@@ -101,9 +101,6 @@ pub(crate) fn jobs(common: &Common) -> usize {
         std::num::NonZeroUsize::get,
     )
 }
-
-/// A degree of latitude in the mean, on a sphere of the Earth's size.
-const METRES_PER_DEGREE: f64 = 111_195.0;
 
 /// Metres per unit of x and of y: of a system in degrees at a latitude, or at the middle of the raster.
 pub(crate) fn map_unit_m(terrain: &Terrain, latitude: Option<f64>) -> Result<[f64; 2]> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use terrane::Terrain;
 use terrane::format::{Error as FormatError, Promise, Window};
-use terrane::resample::in_parallel;
+use terrane::parallel::in_parallel;
 
 use crate::Common;
 use crate::commands::{CheckFailed, FileArguments, jobs};

@@ -93,16 +93,7 @@ fn scale_offset_unit_and_description_are_written_and_applied() {
 #[test]
 fn every_number_type_comes_back() {
     let folder = tempfile::tempdir().unwrap();
-    for sample in [
-        SampleType::U8,
-        SampleType::I8,
-        SampleType::U16,
-        SampleType::I16,
-        SampleType::U32,
-        SampleType::I32,
-        SampleType::F32,
-        SampleType::F64,
-    ] {
+    for sample in SampleType::ALL {
         let path = folder.path().join(format!("{}.tif", sample.name()));
         let heights = (0..40_000).map(|index| f64::from(index % 101)).collect();
         let grid = Grid {
