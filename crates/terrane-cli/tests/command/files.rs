@@ -23,6 +23,24 @@ fn heights(path: &Path) -> (Vec<f64>, (usize, usize)) {
     (grid.heights, (width, height))
 }
 
+/// Two rasters have the same size, gaps in the same places, and heights within a bound.
+fn assert_within(source: &Path, back: &Path, bound: f64) {
+    let name = source.display();
+    let ((source, size), (back, back_size)) = (heights(source), heights(back));
+    assert_eq!(size, back_size, "{name}");
+    for (a, b) in source.iter().zip(&back) {
+        assert_eq!(a.is_nan(), b.is_nan(), "{name}");
+        assert!(a.is_nan() || (a - b).abs() <= bound, "{name}: {a} {b}");
+    }
+}
+
+/// A file holds what it promises, with the gaps and the place of its source.
+fn assert_holds(report: &serde_json::Value, source: &str) {
+    for key in ["holds", "nodata_equal", "georeference_equal"] {
+        assert_eq!(report[key], true, "{source}: {key}");
+    }
+}
+
 fn failed_check(output: &Output) -> String {
     assert_eq!(
         output.status.code(),
@@ -66,24 +84,11 @@ fn a_raster_goes_in_and_comes_back_within_its_bound() {
             "dem.tif",
             "--json",
         ]));
-        assert_eq!(
-            (
-                &report["holds"],
-                &report["nodata_equal"],
-                &report["georeference_equal"]
-            ),
-            (&true.into(), &true.into(), &true.into())
-        );
+        assert_holds(&report, "dem.tif");
         assert!(report["max_error_m"].as_f64().unwrap() <= bound);
 
         stdout(&run(&["decode", "dem.trn", "back.tif", "--overwrite"]));
-        let ((source, size), (back, back_size)) =
-            (heights(&at("dem.tif")), heights(&at("back.tif")));
-        assert_eq!(size, back_size);
-        for (a, b) in source.iter().zip(&back) {
-            assert_eq!(a.is_nan(), b.is_nan());
-            assert!(a.is_nan() || (a - b).abs() <= bound);
-        }
+        assert_within(&at("dem.tif"), &at("back.tif"), bound);
         let info = |name: &str| {
             terrane_geo::open(&[at(name)])
                 .unwrap()
@@ -321,15 +326,7 @@ fn every_raster_of_the_data_comes_back_within_its_bounds() {
                         "none",
                     ],
                 ));
-                assert_eq!(
-                    (
-                        &report["holds"],
-                        &report["nodata_equal"],
-                        &report["georeference_equal"]
-                    ),
-                    (&true.into(), &true.into(), &true.into()),
-                    "{raster}"
-                );
+                assert_holds(&report, raster);
                 most = most.max(report["max_error_m"].as_f64().unwrap());
             }
             eprintln!(
@@ -402,11 +399,7 @@ fn nodata_and_small_bounds_survive_the_way_back() {
             stdout(&run(&arguments));
             stdout(&run(&["verify", "a.trn", "--against", name]));
             stdout(&run(&["decode", "a.trn", "back.tif", "--overwrite"]));
-            let ((source, _), (back, _)) = (heights(&at(name)), heights(&at("back.tif")));
-            for (a, b) in source.iter().zip(&back) {
-                assert_eq!(a.is_nan(), b.is_nan(), "{name}");
-                assert!(a.is_nan() || (a - b).abs() <= bound, "{name}: {a} {b}");
-            }
+            assert_within(&at(name), &at("back.tif"), bound);
         }
     }
 }
