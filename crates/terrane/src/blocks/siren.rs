@@ -102,9 +102,11 @@ impl Siren {
     ) -> Tensor<D> {
         let shared = points.dims()[0] == 1;
         let count = modulations.iter().find_map(Modulation::count).unwrap_or(1);
-        // Burn computes sines on one core; on a CPU without differentiation the others take a share of the networks.
+        // Burn computes sines on one core; on a CPU the others take a share of the networks. Not where anything is
+        // differentiated, which the weights say (devices are equal with and without it): recording is for one thread.
+        let device = self.layers[0].weight.val().device();
         let threads = rayon::current_num_threads().min(count / LEAST_SHARE);
-        if !shared || threads < 2 || points.device() != Device::flex() {
+        if !shared || threads < 2 || device != Device::flex() || device.is_autodiff() {
             return self.part(points, modulations);
         }
         let parts: Vec<Tensor<D>> = (0..threads)
