@@ -144,6 +144,18 @@ pub fn encode(
     missing: Option<&[bool]>,
 ) -> Vec<u8> {
     let mut encoder = Encoder::default();
+    encode_to(&mut encoder, values, width, prediction, missing);
+    encoder.finish()
+}
+
+/// As [`encode`], into a stream that holds more.
+pub fn encode_to(
+    encoder: &mut Encoder,
+    values: &[i64],
+    width: usize,
+    prediction: Prediction,
+    missing: Option<&[bool]>,
+) {
     let mut model = Model::new();
     let mut rows = Rows::new(width, values.len(), prediction, missing);
     for (index, &value) in values.iter().enumerate() {
@@ -153,10 +165,9 @@ pub fn encode(
             continue;
         }
         let remains = value.wrapping_sub(place.prediction);
-        write(&mut encoder, &mut model, &place, remains);
+        write(encoder, &mut model, &place, remains);
         rows.push(value, remains);
     }
-    encoder.finish()
 }
 
 /// Reads `count` integers; a missing pixel has its prediction.
@@ -168,6 +179,19 @@ pub fn decode(
     missing: Option<&[bool]>,
 ) -> Result<Vec<i64>> {
     let mut decoder = Decoder::new(bytes);
+    let values = decode_from(&mut decoder, width, count, prediction, missing);
+    decoder.end()?;
+    Ok(values)
+}
+
+/// As [`decode`], from a stream that holds more.
+pub fn decode_from(
+    decoder: &mut Decoder,
+    width: usize,
+    count: usize,
+    prediction: Prediction,
+    missing: Option<&[bool]>,
+) -> Vec<i64> {
     let mut model = Model::new();
     let mut rows = Rows::new(width, count, prediction, missing);
     for index in 0..count {
@@ -176,11 +200,10 @@ pub fn decode(
             rows.push(place.prediction, 0);
             continue;
         }
-        let remains = read(&mut decoder, &mut model, &place);
+        let remains = read(decoder, &mut model, &place);
         rows.push(place.prediction.wrapping_add(remains), remains);
     }
-    decoder.end()?;
-    Ok(rows.values)
+    rows.values
 }
 
 fn write(encoder: &mut Encoder, model: &mut Model, place: &Place, remains: i64) {

@@ -1,0 +1,285 @@
+//! How likely each symbol is: a table of integers for every mean and scale that the network can name.
+//!
+//! Scales grow by a sixth of an octave. Means are multiples of a quarter of the scale; one below 0 is that above 0
+//! with all signs turned. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
+//! the rest at a scale that many octaves lower.
+
+use terrane_format::coder::{Decoder, Encoder, PROBABILITY_BITS};
+
+use crate::{Error, Result};
+
+/// Scales that have tables.
+pub const SCALES: usize = 48;
+/// Means that have tables, from 0.
+pub const MEANS: usize = 13;
+/// Tables.
+pub const TABLES: usize = SCALES * MEANS;
+/// Scales per octave.
+const PER_OCTAVE: usize = 6;
+/// Octaves beyond the tables.
+const MOST_SHIFT: usize = 36;
+/// The scale of a network that says 0.
+const MIDDLE: i32 = 20;
+/// Symbols beyond this are not written.
+pub const MOST_SYMBOL: i64 = 1 << 40;
+
+/// The smallest scale.
+const SMALLEST: f64 = 0.04;
+
+/// The logistic scale of an index, in steps.
+pub fn scale(index: f64) -> f64 {
+    SMALLEST * (index / PER_OCTAVE as f64).exp2()
+}
+
+/// The index of a scale that the network's output stands for, as the trainer sees it: with fractions.
+pub const SCALE_PER_UNIT: f64 = 8.0;
+/// The index of a scale at an output of 0.
+pub const SCALE_AT_NOUGHT: f64 = MIDDLE as f64;
+
+/// What the network says of one symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    /// Which table.
+    pub table: u16,
+    /// Lowest bits that are stored as they are.
+    pub shift: u8,
+    /// Whether signs are turned.
+    pub is_turned: bool,
+}
+
+impl Context {
+    /// From the network's two sums.
+    #[inline(always)]
+    pub fn new(mean: f32, scale: f32) -> Self {
+        let mean = ((mean as i32 + 256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
+        let most = (SCALES - 1 + PER_OCTAVE * MOST_SHIFT) as i32;
+        let scale = (MIDDLE + ((scale as i32 + 128) >> 8)).clamp(0, most) as usize;
+        let shift = (scale + 1).saturating_sub(SCALES).div_ceil(PER_OCTAVE);
+        let scale = scale - shift * PER_OCTAVE;
+        Self {
+            table: (scale * MEANS) as u16 + mean.unsigned_abs() as u16,
+            shift: shift as u8,
+            is_turned: mean < 0,
+        }
+    }
+}
+
+/// One table: symbols around a centre, and an escape at either end.
+#[derive(Debug, Clone, PartialEq)]
+struct Table {
+    /// The symbol after the lower escape.
+    first: i64,
+    /// Where each starts, of 2^16, and 2^16 at the end.
+    starts: Vec<u32>,
+    /// Bits of each.
+    costs: Vec<f32>,
+}
+
+/// All tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distributions {
+    tables: Vec<Table>,
+}
+
+/// Centre and radius of a table: the symbols that have a place of their own.
+pub fn extent(table: usize) -> (i64, i64) {
+    let scale = scale((table / MEANS) as f64);
+    let mean = scale * (table % MEANS) as f64 / 4.0;
+    let radius = ((scale * 6.0).ceil() as i64 + 1).clamp(2, 40);
+    (mean.round() as i64, radius)
+}
+
+impl Distributions {
+    /// From what a model holds: centre and radius of every table, and the parts of all their symbols one after another,
+    /// escapes first and last.
+    pub fn new(centres: &[i32], radii: &[u8], sizes: &[u16]) -> Result<Self> {
+        if centres.len() != TABLES || radii.len() != TABLES {
+            return Err(Error::Shape {
+                expected: TABLES,
+                found: centres.len().min(radii.len()),
+            });
+        }
+        let expected: usize = radii.iter().map(|&radius| 2 * usize::from(radius) + 3).sum();
+        if sizes.len() != expected {
+            return Err(Error::Shape {
+                expected,
+                found: sizes.len(),
+            });
+        }
+        let mut rest = sizes;
+        let mut tables = Vec::with_capacity(TABLES);
+        for (&centre, &radius) in centres.iter().zip(radii) {
+            let (sizes, after) = rest.split_at(2 * usize::from(radius) + 3);
+            rest = after;
+            let mut starts = vec![0];
+            let mut start = 0_u32;
+            for &size in sizes {
+                start += u32::from(size);
+                starts.push(start);
+            }
+            if sizes.contains(&0) || start != 1 << PROBABILITY_BITS {
+                return Err(Error::Missing {
+                    what: "table whose symbols share the whole".into(),
+                });
+            }
+            let whole = f32::from(PROBABILITY_BITS as u8);
+            tables.push(Table {
+                first: i64::from(centre) - i64::from(radius),
+                starts,
+                costs: sizes.iter().map(|&size| whole - f32::from(size).log2()).collect(),
+            });
+        }
+        Ok(Self { tables })
+    }
+
+    /// The symbol of a table that holds a number, and how far beyond the table it lies.
+    #[inline(always)]
+    fn find(table: &Table, value: i64) -> (usize, Option<u64>) {
+        let last = table.costs.len() - 1;
+        let place = value - table.first;
+        if place < 0 {
+            (0, Some((-place - 1) as u64))
+        } else if place as u64 >= last as u64 - 1 {
+            (last, Some((place - (last as i64 - 1)) as u64))
+        } else {
+            (place as usize + 1, None)
+        }
+    }
+
+    /// Bits that a symbol takes.
+    #[inline(always)]
+    pub fn cost(&self, context: Context, symbol: i64) -> f32 {
+        let table = &self.tables[usize::from(context.table)];
+        let (high, _) = cut(turned(symbol, context), context.shift);
+        let (index, beyond) = Self::find(table, high);
+        let escape = beyond.map_or(0.0, |beyond| 6.0 + (beyond + 1).ilog2() as f32);
+        table.costs[index] + f32::from(context.shift) + escape
+    }
+
+    /// Writes a symbol.
+    pub fn write(&self, encoder: &mut Encoder, context: Context, symbol: i64) {
+        let table = &self.tables[usize::from(context.table)];
+        let (high, low) = cut(turned(symbol, context), context.shift);
+        let (index, beyond) = Self::find(table, high);
+        let start = table.starts[index];
+        encoder.encode(start as u16, table.starts[index + 1] - start);
+        if let Some(beyond) = beyond {
+            let bits = (beyond + 1).ilog2();
+            encoder.raw(bits.into(), 6);
+            encoder.raw(beyond + 1, bits);
+        }
+        if context.shift > 0 {
+            encoder.raw(low, context.shift.into());
+        }
+    }
+
+    /// Reads a symbol.
+    #[inline]
+    pub fn read(&self, decoder: &mut Decoder, context: Context) -> i64 {
+        let table = &self.tables[usize::from(context.table)];
+        let place = u32::from(decoder.peek());
+        let index = table.starts.partition_point(|&start| start <= place) - 1;
+        let start = table.starts[index];
+        decoder.skip(start as u16, table.starts[index + 1] - start);
+        let last = table.costs.len() - 1;
+        let mut high = table.first + index as i64 - 1;
+        if index == 0 || index == last {
+            let bits = decoder.raw(6) as u32;
+            let beyond = (1_u64 << bits.min(62) | decoder.raw(bits.min(62))) as i64 - 1;
+            high = if index == 0 {
+                table.first.wrapping_sub(beyond).wrapping_sub(1)
+            } else {
+                high.wrapping_add(beyond)
+            };
+        }
+        let low = match context.shift {
+            0 => 0,
+            shift => decoder.raw(shift.into()) as i64,
+        };
+        let value = match context.shift {
+            0 => high,
+            shift => (high << shift).wrapping_add(low).wrapping_sub(1 << (shift - 1)),
+        };
+        turned(value, context)
+    }
+}
+
+#[inline(always)]
+fn turned(value: i64, context: Context) -> i64 {
+    if context.is_turned {
+        value.wrapping_neg()
+    } else {
+        value
+    }
+}
+
+/// The high and the low part of a number; the high one is rounded.
+#[inline(always)]
+fn cut(value: i64, shift: u8) -> (i64, u64) {
+    if shift == 0 {
+        return (value, 0);
+    }
+    let raised = value + (1 << (shift - 1));
+    (raised >> shift, (raised - ((raised >> shift) << shift)) as u64)
+}
+
+/// Tables of pure logistic distributions: what a model starts from before it has counted anything.
+pub fn logistic_counts(table: usize) -> Vec<f64> {
+    let (centre, radius) = extent(table);
+    let scale = scale((table / MEANS) as f64);
+    let mean = scale * (table % MEANS) as f64 / 4.0;
+    let below = |place: f64| 1.0 / (1.0 + (-(place - mean) / scale).exp());
+    let edge = |index: i64| below((centre - radius + index) as f64 - 0.5);
+    let inside = (0..=2 * radius).map(|index| edge(index + 1) - edge(index));
+    [edge(0)]
+        .into_iter()
+        .chain(inside)
+        .chain([1.0 - edge(2 * radius + 1)])
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Tables of logistic distributions.
+    pub(crate) fn logistic() -> Distributions {
+        let (centres, radii, sizes) = crate::model::tables_of(&[]);
+        Distributions::new(&centres, &radii, &sizes).unwrap()
+    }
+
+    #[test]
+    fn symbols_come_back_at_their_cost() {
+        let tables = logistic();
+        let symbols = [0, 1, -1, 2, 5, -7, 40, -300, 100_000, -1 << 35, MOST_SYMBOL, -MOST_SYMBOL];
+        let mut written = Vec::new();
+        let mut encoder = Encoder::default();
+        let mut cost = 0.0;
+        for mean in (-8000..8000_i16).step_by(997) {
+            for scale in (-6000..20_000_i16).step_by(991) {
+                let context = Context::new(mean.into(), scale.into());
+                for symbol in symbols {
+                    tables.write(&mut encoder, context, symbol);
+                    cost += f64::from(tables.cost(context, symbol));
+                    written.push((context, symbol));
+                }
+            }
+        }
+        let bytes = encoder.finish();
+        assert!((bytes.len() as f64 * 8.0 / cost - 1.0).abs() < 0.01);
+        let mut decoder = Decoder::new(&bytes);
+        for (context, symbol) in written {
+            assert_eq!(tables.read(&mut decoder, context), symbol, "{context:?}");
+        }
+        decoder.end().unwrap();
+    }
+
+    #[test]
+    fn scales_beyond_the_tables_are_shifted() {
+        let last = Context::new(0.0, 27.0 * 256.0);
+        assert_eq!((last.table, last.shift), (47 * 13, 0));
+        let next = Context::new(0.0, 28.0 * 256.0);
+        assert_eq!((next.table, next.shift), (42 * 13, 1));
+        assert!(Context::new(-512.0, 0.0).is_turned);
+    }
+}

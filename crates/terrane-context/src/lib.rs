@@ -1,0 +1,29 @@
+//! The context codec: a wavelet, and a small network in integers that says how likely each coefficient is.
+//!
+//! A tile becomes a coarse picture and bands of details, finest last. Every detail is a whole number of steps, coded
+//! with the probabilities that the network derives from everything coded before it: the coarser picture, the
+//! coarser details, the bands and the places already known. All of that is integer arithmetic, so every machine derives
+//! the same probabilities and the same heights.
+
+mod codec;
+mod compand;
+mod distribution;
+mod error;
+mod grid;
+mod model;
+mod network;
+mod planes;
+mod simd;
+mod wavelet;
+
+pub use codec::{Codec, Effort, Transform, Tile};
+pub use compand::UNIT;
+pub use distribution::{
+    Context, Distributions, MEANS, SCALE_AT_NOUGHT, SCALE_PER_UNIT, SCALES, TABLES, extent, scale,
+};
+pub use error::{Error, Result};
+pub use grid::Grid;
+pub use model::{LayerWeights, Model, WIDTHS_KEY, to_bytes};
+pub use network::{GREATEST, LayerShape, Network, WEIGHT_UNIT, Widths};
+pub use planes::{CONSTANTS, PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps};
+pub use wavelet::{BANDS, Split, join_53, join_97, split_53, split_97, split_sizes};

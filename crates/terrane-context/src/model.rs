@@ -1,0 +1,161 @@
+//! A trained model: the network and the tables, in a safetensors file.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensors, serialize};
+
+use crate::distribution::{Distributions, TABLES, extent, logistic_counts};
+use crate::network::{Layer, Network, Widths};
+use crate::{Error, Result};
+
+/// The key of the metadata that holds the widths, and so says whose file it is.
+pub const WIDTHS_KEY: &str = "terrane.context";
+const CENTRES: &str = "tables.centre";
+const RADII: &str = "tables.radius";
+const SIZES: &str = "tables.size";
+/// How much the logistic shape counts beside what was seen.
+const PRIOR: f64 = 200.0;
+
+/// A network and its tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// The network.
+    pub network: Network,
+    /// The tables.
+    pub distributions: Distributions,
+}
+
+/// Weights `[outputs][inputs]` and bias of a layer, as whole numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LayerWeights {
+    /// Weights, output by output.
+    pub weights: Vec<i8>,
+    /// In parts of 1/64 of an activation.
+    pub bias: Vec<i32>,
+}
+
+impl Model {
+    /// Reads a file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let damaged = |source| Error::Safetensors { source };
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+        let widths = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|metadata| metadata.get(WIDTHS_KEY));
+        let widths: Widths = widths
+            .and_then(|text| serde_json::from_str(text).ok())
+            .filter(Widths::is_sound)
+            .ok_or_else(|| missing("sound widths of a context codec"))?;
+        let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let array = |name: &str, dtype: Dtype| {
+            file.tensor(name)
+                .ok()
+                .filter(|tensor| tensor.dtype() == dtype)
+                .map(|tensor| tensor.data().to_vec())
+                .ok_or_else(|| missing(name))
+        };
+        let i32s = |name: &str| -> Result<Vec<i32>> {
+            let bytes = array(name, Dtype::I32)?;
+            let (chunks, _) = bytes.as_chunks::<4>();
+            Ok(chunks.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
+        };
+        let layers = widths
+            .layers()
+            .iter()
+            .map(|shape| {
+                let weights: Vec<i8> = array(&format!("{}.weight", shape.name), Dtype::I8)?
+                    .into_iter()
+                    .map(u8::cast_signed)
+                    .collect();
+                let bias = i32s(&format!("{}.bias", shape.name))?;
+                Layer::new(shape.inputs, &weights, &bias)
+            })
+            .collect::<Result<_>>()?;
+        let sizes = array(SIZES, Dtype::U16)?;
+        let (sizes, _) = sizes.as_chunks::<2>();
+        let sizes: Vec<u16> = sizes.iter().map(|bytes| u16::from_le_bytes(*bytes)).collect();
+        Ok(Self {
+            network: Network::new(widths, layers)?,
+            distributions: Distributions::new(&i32s(CENTRES)?, &array(RADII, Dtype::U8)?, &sizes)?,
+        })
+    }
+}
+
+fn missing(what: &str) -> Error {
+    Error::Missing { what: what.into() }
+}
+
+/// Centre, radius and sizes of all tables, from how often each symbol was seen; tables without counts keep the logistic
+/// shape.
+pub fn tables_of(counts: &[Vec<u64>]) -> (Vec<i32>, Vec<u8>, Vec<u16>) {
+    let mut centres = Vec::with_capacity(TABLES);
+    let mut radii = Vec::with_capacity(TABLES);
+    let mut all = Vec::new();
+    for table in 0..TABLES {
+        let (centre, radius) = extent(table);
+        centres.push(centre as i32);
+        radii.push(radius as u8);
+        let shape = logistic_counts(table);
+        let seen = counts.get(table).filter(|seen| seen.len() == shape.len());
+        let mixed: Vec<f64> = shape
+            .iter()
+            .enumerate()
+            .map(|(index, part)| part * PRIOR + seen.map_or(0.0, |seen| seen[index] as f64))
+            .collect();
+        all.extend(sizes_of(&mixed));
+    }
+    (centres, radii, all)
+}
+
+/// Parts of 2^16 in proportion, each one at least.
+fn sizes_of(counts: &[f64]) -> Vec<u16> {
+    let spare = f64::from(1_u32 << 16) - counts.len() as f64;
+    let total: f64 = counts.iter().sum();
+    let mut sum = 0.0;
+    let starts: Vec<u32> = counts
+        .iter()
+        .enumerate()
+        .map(|(index, count)| {
+            let start = (sum / total * spare) as u32 + index as u32;
+            sum += count;
+            start
+        })
+        .chain([1 << 16])
+        .collect();
+    starts.windows(2).map(|pair| (pair[1] - pair[0]) as u16).collect()
+}
+
+/// Writes a file: layers in the order of [`Widths::layers`], and counts per table.
+pub fn to_bytes(widths: &Widths, layers: &[LayerWeights], counts: &[Vec<u64>]) -> Result<Vec<u8>> {
+    let le = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
+    let (centres, radii, sizes) = tables_of(counts);
+    let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = vec![
+        (CENTRES.into(), Dtype::I32, vec![TABLES], le(&centres)),
+        (RADII.into(), Dtype::U8, vec![TABLES], radii),
+        (
+            SIZES.into(),
+            Dtype::U16,
+            vec![sizes.len()],
+            sizes.iter().flat_map(|size| size.to_le_bytes()).collect(),
+        ),
+    ];
+    for (shape, layer) in widths.layers().iter().zip(layers) {
+        let weights = layer.weights.iter().map(|weight| weight.cast_unsigned()).collect();
+        let name = |part: &str| format!("{}.{part}", shape.name);
+        let size = vec![shape.outputs, shape.inputs];
+        arrays.push((name("weight"), Dtype::I8, size, weights));
+        arrays.push((name("bias"), Dtype::I32, vec![shape.outputs], le(&layer.bias)));
+    }
+    let damaged = |source| Error::Safetensors { source };
+    let views = arrays
+        .iter()
+        .map(|(name, dtype, shape, data)| {
+            Ok((name.clone(), TensorView::new(*dtype, shape.clone(), data).map_err(damaged)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let widths = serde_json::to_string(widths).map_err(|_| missing("widths"))?;
+    let metadata = HashMap::from([(WIDTHS_KEY.to_string(), widths)]);
+    serialize(views, Some(metadata)).map_err(damaged)
+}
