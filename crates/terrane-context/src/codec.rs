@@ -8,13 +8,9 @@ use crate::distribution::{Context, MOST_SYMBOL};
 use crate::grid::Grid;
 use crate::model::Model;
 use crate::network::Scratch;
-use crate::planes::{
-    LANES, PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps,
-};
+use crate::planes::{LANES, PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps};
 use crate::simd::{self, Work};
-use crate::wavelet::{
-    BANDS, Split, join_53, join_97, split_53, split_97, split_sizes,
-};
+use crate::wavelet::{BANDS, Split, join_53, join_97, split_53, split_97, split_sizes};
 use crate::{Error, Result};
 
 /// Levels go on until neither side is longer than this.
@@ -90,7 +86,11 @@ impl Tile {
 
     /// Transforms whole numbers; `None` where they are too large.
     pub fn lossless(heights: &Grid<i64>) -> Option<Self> {
-        if heights.values.iter().any(|value| value.abs() > MOST_SYMBOL >> 12) {
+        if heights
+            .values
+            .iter()
+            .any(|value| value.abs() > MOST_SYMBOL >> 12)
+        {
             return None;
         }
         let mut low = heights.clone();
@@ -98,7 +98,11 @@ impl Tile {
         let floats = |grid: Grid<i64>| Grid {
             width: grid.width,
             height: grid.height,
-            values: grid.values.iter().map(|&value| value as f64).collect::<Vec<_>>(),
+            values: grid
+                .values
+                .iter()
+                .map(|&value| value as f64)
+                .collect::<Vec<_>>(),
         };
         while low.width.max(low.height) > COARSEST {
             let split = split_53(&low);
@@ -144,6 +148,8 @@ struct Writing<'a> {
     tile: &'a Tile,
     effort: Effort,
     level: usize,
+    /// Where symbols are counted too.
+    counts: Option<&'a mut Vec<Vec<u64>>>,
 }
 
 impl Writing<'_> {
@@ -178,7 +184,12 @@ impl Stream for Writing<'_> {
                 symbol = lower;
             }
         }
-        model.distributions.write(&mut self.encoder, context, symbol);
+        model
+            .distributions
+            .write(&mut self.encoder, context, symbol);
+        if let Some(counts) = &mut self.counts {
+            model.distributions.count(context, symbol, counts);
+        }
         symbol
     }
 }
@@ -213,6 +224,22 @@ impl Codec {
 
     /// Codes a tile, and gives back what a decoder makes of it, in 1/64 steps (in whole steps where nothing is lost).
     pub fn encode(&self, tile: &Tile, effort: Effort) -> (Vec<u8>, Grid<i64>) {
+        self.encode_counting(tile, effort, None)
+    }
+
+    /// Counts the symbols of a tile, for tables; `counts` as from [`Distributions::no_counts`].
+    ///
+    /// [`Distributions::no_counts`]: crate::Distributions::no_counts
+    pub fn count(&self, tile: &Tile, effort: Effort, counts: &mut Vec<Vec<u64>>) {
+        self.encode_counting(tile, effort, Some(counts));
+    }
+
+    fn encode_counting(
+        &self,
+        tile: &Tile,
+        effort: Effort,
+        counts: Option<&mut Vec<Vec<u64>>>,
+    ) -> (Vec<u8>, Grid<i64>) {
         let effort = match tile.transform {
             Transform::Lossy => effort,
             Transform::Lossless => Effort {
@@ -234,6 +261,7 @@ impl Codec {
             tile,
             effort,
             level: 0,
+            counts,
         };
         let decoded = self.code(
             &mut writing,
@@ -258,7 +286,10 @@ impl Codec {
         let mut decoder = Decoder::new(bytes);
         let coarsest =
             integers::decode_from(&mut decoder, low_w, low_w * low_h, Prediction::Median, None);
-        if coarsest.iter().any(|value| value.unsigned_abs() > MOST_SYMBOL as u64) {
+        if coarsest
+            .iter()
+            .any(|value| value.unsigned_abs() > MOST_SYMBOL as u64)
+        {
             return Err(Error::Payload {
                 reason: "its coarsest picture is out of range",
             });
@@ -298,40 +329,82 @@ impl Codec {
                 Transform::Lossless => Some(Grid {
                     width: low.width,
                     height: low.height,
-                    values: low.values.iter().map(|value| value.wrapping_mul(UNIT)).collect(),
+                    values: low
+                        .values
+                        .iter()
+                        .map(|value| value.wrapping_mul(UNIT))
+                        .collect(),
                 }),
             };
-            let is_lossy = transform == Transform::Lossy;
-            let (bands, offsets) = simd::run(Level {
-                codec: self,
-                stream,
-                scratch: &mut scratch,
-                low: seen.as_ref().unwrap_or(&low),
-                parents: parents.as_ref(),
-                level,
-                sizes,
-                wants_offsets: is_lossy,
-            });
-            if is_lossy {
-                let details: [Grid<i64>; BANDS] = std::array::from_fn(|band| Grid {
-                    width: bands[band].width,
-                    height: bands[band].height,
-                    values: bands[band].values.iter().map(|symbol| symbol * UNIT).collect(),
+            let seen = seen.as_ref().unwrap_or(&low);
+            let mut bands: [Grid<i64>; BANDS] =
+                sizes.map(|[width, height]| Grid::new(width, height));
+            // Planes and trunk are only needed where a band has symbols.
+            let mut context: Option<(Planes, [Vec<f32>; 4])> = None;
+            for (band, symbols) in bands.iter_mut().enumerate() {
+                if symbols.values.is_empty() || stream.is_empty(level, band) {
+                    continue;
+                }
+                let scratch = &mut scratch;
+                let (planes, trunks) = context.get_or_insert_with(|| {
+                    let planes = Planes::new(seen, parents.as_ref(), level);
+                    let trunks = simd::run(Trunk {
+                        codec: self,
+                        planes: &planes,
+                        scratch,
+                    });
+                    (planes, trunks)
+                });
+                simd::run(Band {
+                    codec: self,
+                    stream,
+                    scratch,
+                    planes,
+                    trunks,
+                    band,
+                    symbols,
+                });
+            }
+            if transform == Transform::Lossy {
+                let details: [Grid<i64>; BANDS] = bands.each_ref().map(|band| Grid {
+                    width: band.width,
+                    height: band.height,
+                    values: band.values.iter().map(|symbol| symbol * UNIT).collect(),
                 });
                 let mut finer = details.clone();
-                if let Some(offsets) = offsets {
-                    for (band, offsets) in finer.iter_mut().zip(&offsets) {
-                        for (value, &offset) in band.values.iter_mut().zip(&offsets.values) {
-                            *value += i64::from(offset);
-                        }
-                    }
+                if let Some((planes, trunks)) = &context {
+                    simd::run(Offsets {
+                        codec: self,
+                        scratch: &mut scratch,
+                        planes,
+                        trunks,
+                        details: &mut finer,
+                    });
                 }
-                decoded = simd::run(Join(Split { low: decoded, bands: finer }, true));
+                decoded = simd::run(Join(
+                    Split {
+                        low: decoded,
+                        bands: finer,
+                    },
+                    true,
+                ));
                 if level > skip {
-                    low = simd::run(Join(Split { low, bands: details }, true));
+                    low = simd::run(Join(
+                        Split {
+                            low,
+                            bands: details,
+                        },
+                        true,
+                    ));
                 }
             } else {
-                low = simd::run(Join(Split { low, bands: bands.clone() }, false));
+                low = simd::run(Join(
+                    Split {
+                        low,
+                        bands: bands.clone(),
+                    },
+                    false,
+                ));
             }
             parents = Some(bands);
         }
@@ -347,7 +420,7 @@ struct Join(Split<i64>, bool);
 impl Work for Join {
     type Output = Grid<i64>;
     #[inline(always)]
-    fn run(self) -> Grid<i64> {
+    fn run<const FUSED: bool>(self) -> Grid<i64> {
         if self.1 {
             join_97(self.0)
         } else {
@@ -356,127 +429,142 @@ impl Work for Join {
     }
 }
 
-/// One level of a tile.
-struct Level<'a, S> {
+/// The trunk at all places of a level, phase by phase, in blocks of [`LANES`].
+struct Trunk<'a> {
+    codec: &'a Codec,
+    planes: &'a Planes,
+    scratch: &'a mut Scratch,
+}
+
+impl Work for Trunk<'_> {
+    type Output = [Vec<f32>; 4];
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> Self::Output {
+        let network = &self.codec.model.network;
+        let width = network.widths.trunk * LANES;
+        let bias = network.trunk_bias(&self.planes.constants);
+        let stretch = self.planes.stretch();
+        let mut trunks = [const { Vec::new() }; 4];
+        for (phase, out) in trunks.iter_mut().enumerate() {
+            out.reserve(stretch.len().div_ceil(LANES) * width);
+            for start in stretch.clone().step_by(LANES) {
+                self.planes
+                    .gather(&self.codec.trunk, phase, start, self.scratch.inputs());
+                out.extend_from_slice(network.trunk::<FUSED>(&bias, self.scratch));
+            }
+        }
+        trunks
+    }
+}
+
+/// One band of a level.
+struct Band<'a, S> {
     codec: &'a Codec,
     stream: &'a mut S,
     scratch: &'a mut Scratch,
-    low: &'a Grid<i64>,
-    parents: Option<&'a [Grid<i64>; BANDS]>,
-    level: usize,
-    sizes: &'a [[usize; 2]; BANDS],
-    wants_offsets: bool,
+    planes: &'a mut Planes,
+    trunks: &'a [Vec<f32>; 4],
+    band: usize,
+    symbols: &'a mut Grid<i64>,
 }
 
-type Offsets = [Grid<i8>; BANDS];
-
-impl<S: Stream> Work for Level<'_, S> {
-    type Output = ([Grid<i64>; BANDS], Option<Offsets>);
+impl<S: Stream> Work for Band<'_, S> {
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Self::Output {
-        let Codec {
-            model,
-            trunk,
-            heads,
-            dequantiser,
-        } = self.codec;
-        let network = &model.network;
-        let width = network.widths.trunk;
-        let mut bands: [Grid<i64>; BANDS] =
-            std::array::from_fn(|band| Grid::new(self.sizes[band][0], self.sizes[band][1]));
-        // The planes and the trunk are only needed where a band has symbols.
-        let mut seen: Option<(Planes, [Vec<f32>; 4])> = None;
+    fn run<const FUSED: bool>(self) {
         let compander = Compander::get();
-        for band in 0..BANDS {
-            if bands[band].values.is_empty() || self.stream.is_empty(self.level, band) {
-                continue;
-            }
-            let (planes, trunks) = seen.get_or_insert_with(|| {
-                let planes = Planes::new(self.low, self.parents, self.level);
-                let bias = network.trunk_bias(&planes.constants);
-                let trunks = std::array::from_fn(|phase| {
-                    let stretch = planes.stretch();
-                    let blocks = stretch.len().div_ceil(LANES);
-                    let mut out = vec![0.0; blocks * width * LANES];
-                    for (start, out) in stretch.step_by(LANES).zip(out.chunks_exact_mut(width * LANES)) {
-                        planes.gather(trunk, phase, start, self.scratch.inputs());
-                        out.copy_from_slice(network.trunk(&bias, self.scratch));
-                    }
-                    out
-                });
-                (planes, trunks)
-            });
-            let grid = &mut bands[band];
-            for phase in 0..PHASES.len() {
-                let taps = &heads[band * PHASES.len() + phase];
-                let stretch = planes.stretch();
-                for (start, trunk) in stretch
-                    .clone()
-                    .step_by(LANES)
-                    .zip(trunks[phase].chunks_exact(width * LANES))
-                {
-                    let inputs = self.scratch.inputs();
-                    inputs[..width * LANES].copy_from_slice(trunk);
-                    planes.gather(taps, phase, start, &mut inputs[width * LANES..]);
-                    let sums = network.head(band, phase, self.scratch);
-                    for lane in 0..LANES.min(stretch.end - start) {
-                        let Some([column, row]) = planes.place(phase, start + lane) else {
-                            continue;
-                        };
-                        if column >= grid.width || row >= grid.height {
-                            continue;
-                        }
-                        let context = Context::new(sums[lane], sums[LANES + lane]);
-                        let place = row * grid.width + column;
-                        let symbol = self.stream.symbol(model, context, band, place);
-                        if symbol != 0 {
-                            grid.values[place] = symbol;
-                            planes.set_symbol(band, phase, start + lane, compander.whole(symbol));
-                        }
-                    }
-                }
-            }
-        }
-        let Some((planes, trunks)) = seen.filter(|_| self.wants_offsets) else {
-            return (bands, None);
-        };
-        let mut offsets: Offsets =
-            std::array::from_fn(|band| Grid::new(bands[band].width, bands[band].height));
-        for (phase, trunks) in trunks.iter().enumerate() {
-            let stretch = planes.stretch();
+        let model = &self.codec.model;
+        let width = model.network.widths.trunk * LANES;
+        let stretch = self.planes.stretch();
+        for (phase, trunks) in self.trunks.iter().enumerate() {
+            let head = self.band * PHASES.len() + phase;
+            let taps = &self.codec.heads[head];
             for (start, trunk) in stretch
                 .clone()
                 .step_by(LANES)
-                .zip(trunks.chunks_exact(width * LANES))
+                .zip(trunks.chunks_exact(width))
             {
                 let inputs = self.scratch.inputs();
-                inputs[..width * LANES].copy_from_slice(trunk);
-                planes.gather(dequantiser, phase, start, &mut inputs[width * LANES..]);
-                let Some(sums) = network.dequantiser(self.scratch) else {
-                    return (bands, None);
-                };
-                for lane in 0..LANES.min(stretch.end - start) {
-                    let Some([column, row]) = planes.place(phase, start + lane) else {
+                inputs[..width].copy_from_slice(trunk);
+                self.planes.gather(taps, phase, start, &mut inputs[width..]);
+                let sums = model.network.head::<FUSED>(head, self.scratch);
+                let mut contexts = [Context::default(); LANES];
+                for (lane, context) in contexts.iter_mut().enumerate() {
+                    *context = Context::new(sums[lane], sums[LANES + lane]);
+                }
+                let end = stretch.end.min(start + LANES);
+                for (index, &context) in (start..end).zip(&contexts) {
+                    let Some([column, row]) = self.planes.place(phase, index) else {
                         continue;
                     };
-                    for (band, offsets) in offsets.iter_mut().enumerate() {
-                        if column < offsets.width && row < offsets.height {
-                            let place = row * offsets.width + column;
-                            offsets.values[place] = offset(sums[band * LANES + lane]);
+                    if column >= self.symbols.width || row >= self.symbols.height {
+                        continue;
+                    }
+                    let place = row * self.symbols.width + column;
+                    let symbol = self.stream.symbol(model, context, self.band, place);
+                    if symbol != 0 {
+                        self.symbols.values[place] = symbol;
+                        let seen = compander.whole(symbol);
+                        self.planes.set_symbol(self.band, phase, index, seen);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is to be added to the symbols of a level, in 1/64 steps.
+struct Offsets<'a> {
+    codec: &'a Codec,
+    scratch: &'a mut Scratch,
+    planes: &'a Planes,
+    trunks: &'a [Vec<f32>; 4],
+    details: &'a mut [Grid<i64>; BANDS],
+}
+
+impl Work for Offsets<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let network = &self.codec.model.network;
+        let width = network.widths.trunk * LANES;
+        let stretch = self.planes.stretch();
+        for (phase, trunks) in self.trunks.iter().enumerate() {
+            for (start, trunk) in stretch
+                .clone()
+                .step_by(LANES)
+                .zip(trunks.chunks_exact(width))
+            {
+                let inputs = self.scratch.inputs();
+                inputs[..width].copy_from_slice(trunk);
+                let taps = &self.codec.dequantiser;
+                self.planes.gather(taps, phase, start, &mut inputs[width..]);
+                let Some(sums) = network.dequantiser::<FUSED>(self.scratch) else {
+                    return;
+                };
+                for index in start..stretch.end.min(start + LANES) {
+                    let Some([column, row]) = self.planes.place(phase, index) else {
+                        continue;
+                    };
+                    for (band, details) in self.details.iter_mut().enumerate() {
+                        if column < details.width && row < details.height {
+                            let place = row * details.width + column;
+                            details.values[place] += offset(sums[band * LANES + index - start]);
                         }
                     }
                 }
             }
         }
-        (bands, Some(offsets))
     }
 }
 
 /// The dequantiser's offset in 1/64 steps, at most half a step.
 #[inline(always)]
-fn offset(sum: f32) -> i8 {
-    ((sum as i32 + 16) >> 5).clamp(-32, 32) as i8
+fn offset(sum: f32) -> i64 {
+    ((sum as i32 + 16) >> 5).clamp(-32, 32).into()
 }
 
 #[cfg(test)]
@@ -497,7 +585,9 @@ mod tests {
         };
         let mut state = 1_u64;
         let mut random = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 33) % below
         };
         let layers: Vec<LayerWeights> = widths
@@ -507,7 +597,9 @@ mod tests {
                 weights: (0..shape.inputs * shape.outputs)
                     .map(|_| random(41) as i8 - 20)
                     .collect(),
-                bias: (0..shape.outputs).map(|_| random(2001) as i32 - 1000).collect(),
+                bias: (0..shape.outputs)
+                    .map(|_| random(2001) as i32 - 1000)
+                    .collect(),
             })
             .collect();
         Codec::new(Model::from_bytes(&to_bytes(&widths, &layers, &[]).unwrap()).unwrap())
@@ -534,9 +626,17 @@ mod tests {
         for [width, height] in [[1, 1], [1, 40], [9, 9], [64, 64], [100, 37], [130, 7]] {
             let heights = hills(width, height);
             let tile = Tile::lossy(&heights).unwrap();
-            for effort in [ROUNDED, Effort { bit_worth: 0.1, dead_zone: 0.1 }] {
+            for effort in [
+                ROUNDED,
+                Effort {
+                    bit_worth: 0.1,
+                    dead_zone: 0.1,
+                },
+            ] {
                 let (bytes, encoded) = codec.encode(&tile, effort);
-                let decoded = codec.decode(&bytes, [width, height], Transform::Lossy, 0).unwrap();
+                let decoded = codec
+                    .decode(&bytes, [width, height], Transform::Lossy, 0)
+                    .unwrap();
                 assert_eq!(decoded, encoded);
                 for (&units, height) in decoded.values.iter().zip(&heights.values) {
                     assert!((units as f64 / 64.0 - height).abs() < 3.5);
@@ -545,10 +645,16 @@ mod tests {
             let whole = Grid {
                 width,
                 height,
-                values: heights.values.iter().map(|height| height.round() as i64).collect(),
+                values: heights
+                    .values
+                    .iter()
+                    .map(|height| height.round() as i64)
+                    .collect(),
             };
             let (bytes, _) = codec.encode(&Tile::lossless(&whole).unwrap(), ROUNDED);
-            let decoded = codec.decode(&bytes, [width, height], Transform::Lossless, 0).unwrap();
+            let decoded = codec
+                .decode(&bytes, [width, height], Transform::Lossless, 0)
+                .unwrap();
             assert_eq!(decoded, whole);
         }
     }
@@ -558,7 +664,9 @@ mod tests {
         let codec = codec();
         let heights = hills(128, 96);
         let (bytes, _) = codec.encode(&Tile::lossy(&heights).unwrap(), ROUNDED);
-        let half = codec.decode(&bytes, [128, 96], Transform::Lossy, 1).unwrap();
+        let half = codec
+            .decode(&bytes, [128, 96], Transform::Lossy, 1)
+            .unwrap();
         assert_eq!((half.width, half.height), (64, 48));
     }
 

@@ -52,13 +52,19 @@ impl Compander {
     /// The value of a number of 1/64 steps, as a float that holds an integer.
     pub fn fine(&self, units: i64) -> f32 {
         let last = self.fine.len() as u64 - 1;
-        signed(self.fine[units.unsigned_abs().min(last) as usize], units < 0)
+        signed(
+            self.fine[units.unsigned_abs().min(last) as usize],
+            units < 0,
+        )
     }
 
     /// The value of a whole number of steps.
     pub fn whole(&self, steps: i64) -> f32 {
         let last = self.whole.len() as u64 - 1;
-        signed(self.whole[steps.unsigned_abs().min(last) as usize], steps < 0)
+        signed(
+            self.whole[steps.unsigned_abs().min(last) as usize],
+            steps < 0,
+        )
     }
 }
 
@@ -77,7 +83,10 @@ mod tests {
         for units in (0..90_000_i64).chain([1 << 40, i64::MAX]) {
             let curve = 16.0 * (units as f64 / 64.0).asinh();
             let value = f64::from(compander.fine(units));
-            assert!((value - curve.min(127.0)).abs() <= 0.5 + 1e-9, "{units}: {value} {curve}");
+            assert!(
+                (value - curve.min(127.0)).abs() <= 0.5 + 1e-9,
+                "{units}: {value} {curve}"
+            );
             assert_eq!(compander.fine(-units), -compander.fine(units));
         }
         for steps in -2000..2000 {

@@ -37,7 +37,7 @@ pub const SCALE_PER_UNIT: f64 = 8.0;
 pub const SCALE_AT_NOUGHT: f64 = MIDDLE as f64;
 
 /// What the network says of one symbol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context {
     /// Which table.
     pub table: u16,
@@ -99,7 +99,10 @@ impl Distributions {
                 found: centres.len().min(radii.len()),
             });
         }
-        let expected: usize = radii.iter().map(|&radius| 2 * usize::from(radius) + 3).sum();
+        let expected: usize = radii
+            .iter()
+            .map(|&radius| 2 * usize::from(radius) + 3)
+            .sum();
         if sizes.len() != expected {
             return Err(Error::Shape {
                 expected,
@@ -126,7 +129,10 @@ impl Distributions {
             tables.push(Table {
                 first: i64::from(centre) - i64::from(radius),
                 starts,
-                costs: sizes.iter().map(|&size| whole - f32::from(size).log2()).collect(),
+                costs: sizes
+                    .iter()
+                    .map(|&size| whole - f32::from(size).log2())
+                    .collect(),
             });
         }
         Ok(Self { tables })
@@ -144,6 +150,21 @@ impl Distributions {
         } else {
             (place as usize + 1, None)
         }
+    }
+
+    /// No symbol of any table met.
+    pub fn no_counts(&self) -> Vec<Vec<u64>> {
+        self.tables
+            .iter()
+            .map(|table| vec![0; table.costs.len()])
+            .collect()
+    }
+
+    /// Counts a symbol where its table counts it.
+    pub fn count(&self, context: Context, symbol: i64, counts: &mut [Vec<u64>]) {
+        let index = usize::from(context.table);
+        let (high, _) = cut(turned(symbol, context), context.shift);
+        counts[index][Self::find(&self.tables[index], high).0] += 1;
     }
 
     /// Bits that a symbol takes.
@@ -198,7 +219,9 @@ impl Distributions {
         };
         let value = match context.shift {
             0 => high,
-            shift => (high << shift).wrapping_add(low).wrapping_sub(1 << (shift - 1)),
+            shift => (high << shift)
+                .wrapping_add(low)
+                .wrapping_sub(1 << (shift - 1)),
         };
         turned(value, context)
     }
@@ -220,7 +243,10 @@ fn cut(value: i64, shift: u8) -> (i64, u64) {
         return (value, 0);
     }
     let raised = value + (1 << (shift - 1));
-    (raised >> shift, (raised - ((raised >> shift) << shift)) as u64)
+    (
+        raised >> shift,
+        (raised - ((raised >> shift) << shift)) as u64,
+    )
 }
 
 /// Tables of pure logistic distributions: what a model starts from before it has counted anything.
@@ -251,7 +277,20 @@ pub(crate) mod tests {
     #[test]
     fn symbols_come_back_at_their_cost() {
         let tables = logistic();
-        let symbols = [0, 1, -1, 2, 5, -7, 40, -300, 100_000, -1 << 35, MOST_SYMBOL, -MOST_SYMBOL];
+        let symbols = [
+            0,
+            1,
+            -1,
+            2,
+            5,
+            -7,
+            40,
+            -300,
+            100_000,
+            -1 << 35,
+            MOST_SYMBOL,
+            -MOST_SYMBOL,
+        ];
         let mut written = Vec::new();
         let mut encoder = Encoder::default();
         let mut cost = 0.0;

@@ -16,7 +16,7 @@ mod planes;
 mod simd;
 mod wavelet;
 
-pub use codec::{Codec, Effort, Transform, Tile};
+pub use codec::{Codec, Effort, Tile, Transform};
 pub use compand::UNIT;
 pub use distribution::{
     Context, Distributions, MEANS, SCALE_AT_NOUGHT, SCALE_PER_UNIT, SCALES, TABLES, extent, scale,

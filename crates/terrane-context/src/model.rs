@@ -7,6 +7,7 @@ use safetensors::{SafeTensors, serialize};
 
 use crate::distribution::{Distributions, TABLES, extent, logistic_counts};
 use crate::network::{Layer, Network, Widths};
+use crate::planes::CONSTANTS;
 use crate::{Error, Result};
 
 /// The key of the metadata that holds the widths, and so says whose file it is.
@@ -59,23 +60,31 @@ impl Model {
         let i32s = |name: &str| -> Result<Vec<i32>> {
             let bytes = array(name, Dtype::I32)?;
             let (chunks, _) = bytes.as_chunks::<4>();
-            Ok(chunks.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
+            Ok(chunks
+                .iter()
+                .map(|bytes| i32::from_le_bytes(*bytes))
+                .collect())
         };
         let layers = widths
             .layers()
             .iter()
-            .map(|shape| {
+            .enumerate()
+            .map(|(index, shape)| {
+                let constants = if index == 0 { CONSTANTS } else { 0 };
                 let weights: Vec<i8> = array(&format!("{}.weight", shape.name), Dtype::I8)?
                     .into_iter()
                     .map(u8::cast_signed)
                     .collect();
                 let bias = i32s(&format!("{}.bias", shape.name))?;
-                Layer::new(shape.inputs, &weights, &bias)
+                Layer::new(shape.inputs, constants, &weights, &bias)
             })
             .collect::<Result<_>>()?;
         let sizes = array(SIZES, Dtype::U16)?;
         let (sizes, _) = sizes.as_chunks::<2>();
-        let sizes: Vec<u16> = sizes.iter().map(|bytes| u16::from_le_bytes(*bytes)).collect();
+        let sizes: Vec<u16> = sizes
+            .iter()
+            .map(|bytes| u16::from_le_bytes(*bytes))
+            .collect();
         Ok(Self {
             network: Network::new(widths, layers)?,
             distributions: Distributions::new(&i32s(CENTRES)?, &array(RADII, Dtype::U8)?, &sizes)?,
@@ -124,7 +133,10 @@ fn sizes_of(counts: &[f64]) -> Vec<u16> {
         })
         .chain([1 << 16])
         .collect();
-    starts.windows(2).map(|pair| (pair[1] - pair[0]) as u16).collect()
+    starts
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) as u16)
+        .collect()
 }
 
 /// Writes a file: layers in the order of [`Widths::layers`], and counts per table.
@@ -142,17 +154,29 @@ pub fn to_bytes(widths: &Widths, layers: &[LayerWeights], counts: &[Vec<u64>]) -
         ),
     ];
     for (shape, layer) in widths.layers().iter().zip(layers) {
-        let weights = layer.weights.iter().map(|weight| weight.cast_unsigned()).collect();
+        let weights = layer
+            .weights
+            .iter()
+            .map(|weight| weight.cast_unsigned())
+            .collect();
         let name = |part: &str| format!("{}.{part}", shape.name);
         let size = vec![shape.outputs, shape.inputs];
         arrays.push((name("weight"), Dtype::I8, size, weights));
-        arrays.push((name("bias"), Dtype::I32, vec![shape.outputs], le(&layer.bias)));
+        arrays.push((
+            name("bias"),
+            Dtype::I32,
+            vec![shape.outputs],
+            le(&layer.bias),
+        ));
     }
     let damaged = |source| Error::Safetensors { source };
     let views = arrays
         .iter()
         .map(|(name, dtype, shape, data)| {
-            Ok((name.clone(), TensorView::new(*dtype, shape.clone(), data).map_err(damaged)?))
+            Ok((
+                name.clone(),
+                TensorView::new(*dtype, shape.clone(), data).map_err(damaged)?,
+            ))
         })
         .collect::<Result<Vec<_>>>()?;
     let widths = serde_json::to_string(widths).map_err(|_| missing("widths"))?;

@@ -15,50 +15,56 @@ pub const WEIGHT_UNIT: f32 = 64.0;
 pub const GREATEST: f32 = 127.0;
 /// Integers below this are exact in 32-bit floats.
 const EXACT: f32 = 16_777_216.0;
-/// Outputs computed side by side.
-const TOGETHER: usize = 8;
+/// Outputs and inputs that are worked on together, so that numbers stay in registers.
+const TOGETHER: usize = 4;
 
 /// A layer that is fully connected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
     inputs: usize,
     outputs: usize,
-    /// `[outputs rounded up to a multiple][inputs]`, in blocks of [`TOGETHER`] outputs: `[block][input][output]`.
-    blocks: Vec<f32>,
+    /// By four outputs, then four inputs, `[outputs][inputs]`, both filled up with noughts.
+    blocks: Vec<[[f32; TOGETHER]; TOGETHER]>,
     bias: Vec<f32>,
+    /// Of the first inputs, which are the same for all places: `[outputs][constants]`.
+    constants: Vec<f32>,
 }
 
 impl Layer {
-    /// A layer with weights `[outputs][inputs]` and a bias in parts of 1/64 of an activation.
-    pub fn new(inputs: usize, weights: &[i8], bias: &[i32]) -> Result<Self> {
+    /// A layer with weights `[outputs][inputs]` and a bias in parts of 1/64 of an activation, whose first inputs are
+    /// constants.
+    pub fn new(inputs: usize, constants: usize, weights: &[i8], bias: &[i32]) -> Result<Self> {
         let outputs = bias.len();
-        if weights.len() != inputs * outputs {
+        if weights.len() != inputs * outputs || inputs <= constants {
             return Err(Error::Shape {
                 expected: inputs * outputs,
                 found: weights.len(),
             });
         }
-        for (row, &bias) in weights.chunks_exact(inputs.max(1)).zip(bias) {
+        for (row, &bias) in weights.chunks_exact(inputs).zip(bias) {
             let sum: f32 = row.iter().map(|&weight| f32::from(weight).abs()).sum();
             if sum * GREATEST + (bias as f32).abs() + WEIGHT_UNIT >= EXACT {
                 return Err(Error::TooLarge);
             }
         }
-        let padded = outputs.div_ceil(TOGETHER) * TOGETHER;
-        let mut blocks = vec![0.0; padded * inputs];
-        for (output, row) in weights.chunks_exact(inputs.max(1)).enumerate() {
+        let varying = inputs - constants;
+        let across = varying.div_ceil(TOGETHER);
+        let mut blocks = vec![[[0.0; TOGETHER]; TOGETHER]; outputs.div_ceil(TOGETHER) * across];
+        let mut of_constants = Vec::with_capacity(outputs * constants);
+        for (output, row) in weights.chunks_exact(inputs).enumerate() {
+            let (constant, row) = row.split_at(constants);
+            of_constants.extend(constant.iter().map(|&weight| f32::from(weight)));
             for (input, &weight) in row.iter().enumerate() {
-                let block = (output / TOGETHER) * inputs * TOGETHER;
-                blocks[block + input * TOGETHER + output % TOGETHER] = f32::from(weight);
+                let block = output / TOGETHER * across + input / TOGETHER;
+                blocks[block][output % TOGETHER][input % TOGETHER] = f32::from(weight);
             }
         }
-        let mut bias: Vec<f32> = bias.iter().map(|&bias| bias as f32).collect();
-        bias.resize(padded, 0.0);
         Ok(Self {
             inputs,
             outputs,
             blocks,
-            bias,
+            bias: bias.iter().map(|&bias| bias as f32).collect(),
+            constants: of_constants,
         })
     }
 
@@ -67,41 +73,46 @@ impl Layer {
         self.outputs
     }
 
-    /// The sums for [`LANES`] places at once: inputs `[inputs][LANES]`, `out` `[outputs][LANES]` rounded up to whole
-    /// blocks; the first inputs may be constants, which are the same for all places and already part of `bias`.
+    /// Rows of inputs that are read, of which the last may count for nothing.
+    fn rows_in(&self) -> usize {
+        self.blocks.len() / self.outputs.div_ceil(TOGETHER).max(1) * TOGETHER
+    }
+
+    /// Rows of outputs that are written.
+    fn rows_out(&self) -> usize {
+        self.outputs.next_multiple_of(TOGETHER)
+    }
+
+    /// The sums for [`LANES`] places at once: rows of [`LANES`] inputs to rows of outputs.
     #[inline(always)]
-    fn sums(&self, skip: usize, bias: &[f32], inputs: &[f32], out: &mut [f32]) {
-        const WIDE: usize = 16;
-        let count = self.inputs - skip;
-        let inputs = &inputs[..count * LANES];
-        for (block, out) in out.chunks_exact_mut(TOGETHER * LANES).enumerate() {
-            let start = (block * self.inputs + skip) * TOGETHER;
-            let weights = &self.blocks[start..start + count * TOGETHER];
-            let bias: &[f32; TOGETHER] = bias[block * TOGETHER..][..TOGETHER]
-                .try_into()
-                .expect("a block has so many outputs");
-            for lane in (0..LANES).step_by(WIDE) {
-                let mut sums = [[0.0_f32; WIDE]; TOGETHER];
-                for (sum, &bias) in sums.iter_mut().zip(bias) {
-                    *sum = [bias; WIDE];
-                }
-                for (weights, inputs) in weights
-                    .chunks_exact(TOGETHER)
-                    .zip(inputs.chunks_exact(LANES))
-                {
-                    let weights: &[f32; TOGETHER] =
-                        weights.try_into().expect("a chunk has that length");
-                    let inputs: &[f32; WIDE] = inputs[lane..lane + WIDE]
-                        .try_into()
-                        .expect("a slice has that length");
-                    for (sum, &weight) in sums.iter_mut().zip(weights) {
-                        for (sum, &input) in sum.iter_mut().zip(inputs) {
-                            *sum += weight * input;
-                        }
-                    }
-                }
-                for (out, sum) in out.chunks_exact_mut(LANES).zip(&sums) {
-                    out[lane..lane + WIDE].copy_from_slice(sum);
+    fn sums<const FUSED: bool>(&self, bias: &[f32], inputs: &[f32], out: &mut [f32]) {
+        let rows = self.rows_in();
+        let inputs = &inputs[..rows * LANES];
+        let out = &mut out[..self.rows_out() * LANES];
+        for ((blocks, out), first) in self
+            .blocks
+            .chunks_exact(rows / TOGETHER)
+            .zip(out.chunks_exact_mut(TOGETHER * LANES))
+            .zip((0..).step_by(TOGETHER))
+        {
+            let (rows, _) = out.as_chunks_mut::<LANES>();
+            let [a, b, c, d] = rows else { continue };
+            for (row, output) in [&mut *a, &mut *b, &mut *c, &mut *d]
+                .into_iter()
+                .zip(first..)
+            {
+                *row = [bias.get(output).copied().unwrap_or(0.0); LANES];
+            }
+            for (block, inputs) in blocks.iter().zip(inputs.chunks_exact(TOGETHER * LANES)) {
+                let (inputs, _) = inputs.as_chunks::<LANES>();
+                let [p, q, r, s] = inputs else { continue };
+                let [wa, wb, wc, wd] = block;
+                for lane in 0..LANES {
+                    let x = [p[lane], q[lane], r[lane], s[lane]];
+                    a[lane] = dot::<FUSED>(a[lane], wa, x);
+                    b[lane] = dot::<FUSED>(b[lane], wb, x);
+                    c[lane] = dot::<FUSED>(c[lane], wc, x);
+                    d[lane] = dot::<FUSED>(d[lane], wd, x);
                 }
             }
         }
@@ -109,28 +120,35 @@ impl Layer {
 
     /// As [`Layer::sums`], then divided, rounded and cut.
     #[inline(always)]
-    fn activations(&self, skip: usize, bias: &[f32], inputs: &[f32], out: &mut [f32]) {
-        let out = &mut out[..self.padded() * LANES];
-        self.sums(skip, bias, inputs, out);
-        for value in out {
+    fn activations<const FUSED: bool>(&self, bias: &[f32], inputs: &[f32], out: &mut [f32]) {
+        self.sums::<FUSED>(bias, inputs, out);
+        for value in &mut out[..self.rows_out() * LANES] {
             *value = activation(*value);
         }
     }
 
-    fn padded(&self) -> usize {
-        self.bias.len()
-    }
-
-    /// The bias with constant first inputs worked in.
+    /// The bias with constants worked in.
     fn with_constants(&self, constants: &[f32]) -> Vec<f32> {
-        let mut bias = self.bias.clone();
-        for (output, bias) in bias.iter_mut().enumerate() {
-            let block = (output / TOGETHER) * self.inputs * TOGETHER;
-            for (input, constant) in constants.iter().enumerate() {
-                *bias += self.blocks[block + input * TOGETHER + output % TOGETHER] * constant;
-            }
-        }
-        bias
+        let products = self.constants.chunks_exact(constants.len());
+        let sums = products.map(|row| row.iter().zip(constants).map(|(a, b)| a * b).sum::<f32>());
+        self.bias
+            .iter()
+            .zip(sums)
+            .map(|(bias, sum)| bias + sum)
+            .collect()
+    }
+}
+
+/// A sum with four products more. All numbers are integers below 2^24, so that fusing changes nothing.
+#[inline(always)]
+fn dot<const FUSED: bool>(sum: f32, weights: &[f32; TOGETHER], x: [f32; TOGETHER]) -> f32 {
+    if FUSED {
+        let sum = weights[0].mul_add(x[0], sum);
+        let sum = weights[1].mul_add(x[1], sum);
+        let sum = weights[2].mul_add(x[2], sum);
+        weights[3].mul_add(x[3], sum)
+    } else {
+        sum + weights[0] * x[0] + weights[1] * x[1] + weights[2] * x[2] + weights[3] * x[3]
     }
 }
 
@@ -233,7 +251,7 @@ impl Scratch {
         let widest = network
             .layers
             .iter()
-            .map(|layer| layer.inputs.max(layer.padded()))
+            .map(|layer| layer.rows_in().max(layer.rows_out()))
             .max()
             .unwrap_or(0);
         Self {
@@ -268,47 +286,56 @@ impl Network {
     }
 
     /// The bias of the trunk's first layer on a level.
-    pub fn trunk_bias(&self, constants: &[f32; CONSTANTS]) -> Vec<f32> {
+    pub(crate) fn trunk_bias(&self, constants: &[f32; CONSTANTS]) -> Vec<f32> {
         self.layers[0].with_constants(constants)
     }
 
-    /// The trunk for [`LANES`] places whose inputs are in `scratch`, to `out` `[trunk][LANES]`.
+    /// The trunk for [`LANES`] places whose inputs are in `scratch`: rows of [`LANES`].
     #[inline(always)]
-    pub fn trunk<'a>(&self, bias: &[f32], scratch: &'a mut Scratch) -> &'a [f32] {
+    pub(crate) fn trunk<'a, const FUSED: bool>(
+        &self,
+        bias: &[f32],
+        scratch: &'a mut Scratch,
+    ) -> &'a [f32] {
         let [first, second] = [&self.layers[0], &self.layers[1]];
-        first.activations(CONSTANTS, bias, &scratch.a, &mut scratch.b);
-        second.activations(0, &second.bias, &scratch.b, &mut scratch.a);
+        first.activations::<FUSED>(bias, &scratch.a, &mut scratch.b);
+        second.activations::<FUSED>(&second.bias, &scratch.b, &mut scratch.a);
         &scratch.a[..self.widths.trunk * LANES]
     }
 
     /// Sums for mean and scale of [`LANES`] places of a band's phase, whose inputs are in `scratch`.
     #[inline(always)]
-    pub fn head<'a>(&self, band: usize, phase: usize, scratch: &'a mut Scratch) -> &'a [f32] {
-        let first = 2 + (band * PHASES.len() + phase) * 3;
+    pub(crate) fn head<'a, const FUSED: bool>(
+        &self,
+        head: usize,
+        scratch: &'a mut Scratch,
+    ) -> &'a [f32] {
+        let first = 2 + head * 3;
         let [a, b, c] = [
             &self.layers[first],
             &self.layers[first + 1],
             &self.layers[first + 2],
         ];
-        a.activations(0, &a.bias, &scratch.a, &mut scratch.b);
-        b.activations(0, &b.bias, &scratch.b, &mut scratch.a);
-        let out = &mut scratch.b[..c.padded() * LANES];
-        c.sums(0, &c.bias, &scratch.a, out);
-        &out[..2 * LANES]
+        a.activations::<FUSED>(&a.bias, &scratch.a, &mut scratch.b);
+        b.activations::<FUSED>(&b.bias, &scratch.b, &mut scratch.a);
+        c.sums::<FUSED>(&c.bias, &scratch.a, &mut scratch.b);
+        &scratch.b[..2 * LANES]
     }
 
     /// Sums for the offsets of the three bands at [`LANES`] places, whose inputs are in `scratch`.
     #[inline(always)]
-    pub fn dequantiser<'a>(&self, scratch: &'a mut Scratch) -> Option<&'a [f32]> {
+    pub(crate) fn dequantiser<'a, const FUSED: bool>(
+        &self,
+        scratch: &'a mut Scratch,
+    ) -> Option<&'a [f32]> {
         let [.., a, b] = &self.layers[..] else {
             return None;
         };
         if self.widths.dequantiser == 0 {
             return None;
         }
-        a.activations(0, &a.bias, &scratch.a, &mut scratch.b);
-        let out = &mut scratch.a[..b.padded() * LANES];
-        b.sums(0, &b.bias, &scratch.b, out);
-        Some(&out[..BANDS * LANES])
+        a.activations::<FUSED>(&a.bias, &scratch.a, &mut scratch.b);
+        b.sums::<FUSED>(&b.bias, &scratch.b, &mut scratch.a);
+        Some(&scratch.a[..BANDS * LANES])
     }
 }

@@ -167,6 +167,30 @@ impl Planes {
         self.planes[BAND + band].phases[phase][index] = companded;
     }
 
+    /// Makes all symbols of the level known, as a trainer has them.
+    pub fn set_symbols(&mut self, bands: &[Grid<i64>; BANDS]) {
+        let compander = Compander::get();
+        for (band, grid) in bands.iter().enumerate() {
+            for row in 0..grid.height {
+                for (column, &symbol) in grid.row(row).iter().enumerate() {
+                    self.set(BAND + band, column, row, compander.whole(symbol));
+                }
+            }
+        }
+    }
+
+    /// One input at a column and row of the band.
+    pub fn input(&self, tap: &Tap, [column, row]: [usize; 2]) -> f32 {
+        // From 2 places up and left, so that no coordinate is below 0; that is one place of any phase.
+        let (row, column) = (
+            (row + 2).wrapping_add_signed(tap.down),
+            (column + 2).wrapping_add_signed(tap.right),
+        );
+        let (phase, index) = self.at(column, row);
+        let value = self.planes[tap.plane].phases[phase][index - self.stride() - 1];
+        if tap.is_magnitude { value.abs() } else { value }
+    }
+
     fn set_picture(&mut self, low: &Grid<i64>) {
         let compander = Compander::get();
         for row in 0..low.height {

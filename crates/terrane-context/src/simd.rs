@@ -5,19 +5,20 @@
 /// Something to do; its body must be inlined all the way (`#[inline(always)]`) to be compiled for each kind of machine.
 pub(crate) trait Work {
     type Output;
-    fn run(self) -> Self::Output;
+    /// Does it; `FUSED` where products and sums are one instruction.
+    fn run<const FUSED: bool>(self) -> Self::Output;
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
 fn with_avx512<W: Work>(work: W) -> W::Output {
-    work.run()
+    work.run::<true>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi2")]
 fn with_avx2<W: Work>(work: W) -> W::Output {
-    work.run()
+    work.run::<true>()
 }
 
 /// Runs work.
@@ -42,14 +43,17 @@ pub(crate) fn run<W: Work>(work: W) -> W::Output {
                 with_avx2(work)
             }
         }
-        _ => work.run(),
+        _ => work.run::<false>(),
     }
 }
 
 /// Runs work.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn run<W: Work>(work: W) -> W::Output {
-    work.run()
+    #[cfg(target_arch = "aarch64")]
+    return work.run::<true>();
+    #[cfg(not(target_arch = "aarch64"))]
+    work.run::<false>()
 }
 
 /// How wide registers may be, so that tests can compare.

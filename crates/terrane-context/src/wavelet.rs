@@ -229,7 +229,9 @@ pub fn split_97(picture: &Grid<f64>) -> Split<f64> {
     let mut split = split::<Forward97>(picture);
     if picture.width > 1 && picture.height > 1 {
         scale(&mut split.low, |value| value * (WHOLE / FIXED_LOW as f64));
-        scale(&mut split.bands[2], |value| value * (WHOLE / FIXED_BOTH as f64));
+        scale(&mut split.bands[2], |value| {
+            value * (WHOLE / FIXED_BOTH as f64)
+        });
     }
     split
 }
@@ -270,14 +272,25 @@ mod tests {
         let mut state = 7_u64;
         let values = (0..width * height)
             .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 (state >> 40) as i64 - (1 << 23)
             })
             .collect();
         Grid::from_values(width, height, values).unwrap()
     }
 
-    const SIZES: [[usize; 2]; 8] = [[1, 1], [1, 9], [7, 1], [2, 2], [3, 5], [16, 16], [33, 20], [64, 31]];
+    const SIZES: [[usize; 2]; 8] = [
+        [1, 1],
+        [1, 9],
+        [7, 1],
+        [2, 2],
+        [3, 5],
+        [16, 16],
+        [33, 20],
+        [64, 31],
+    ];
 
     #[test]
     fn five_three_is_reversible() {
@@ -300,13 +313,21 @@ mod tests {
             let energy = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
             if width.min(height) > 15 {
                 let parts = energy(&split.low.values)
-                    + split.bands.iter().map(|band| energy(&band.values)).sum::<f64>();
+                    + split
+                        .bands
+                        .iter()
+                        .map(|band| energy(&band.values))
+                        .sum::<f64>();
                 assert!((parts / energy(&floats.values) - 1.0).abs() < 0.1);
             }
             let round = |grid: Grid<f64>| Grid {
                 width: grid.width,
                 height: grid.height,
-                values: grid.values.iter().map(|value| value.round() as i64).collect(),
+                values: grid
+                    .values
+                    .iter()
+                    .map(|value| value.round() as i64)
+                    .collect(),
             };
             let back = join_97(Split {
                 low: round(split.low),

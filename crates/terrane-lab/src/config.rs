@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use terrane::Normalise;
 use terrane::methods::{MethodConfig, Precision};
 
+use crate::context::ContextConfig;
 use crate::optimiser::OptimiserConfig;
 use crate::schedule::ScheduleConfig;
 
@@ -104,7 +105,7 @@ macro_rules! presets {
 }
 
 presets! {
-    "transinr", "transinr-small", "functa", "functa-small", "huvr", "huvr-small", "huvr-siren", "huvr-siren-small",
+    "context", "context-fast", "context-best", "transinr", "transinr-small", "functa", "functa-small", "huvr", "huvr-small", "huvr-siren", "huvr-siren-small",
 }
 
 /// Names of the built-in presets.
@@ -112,35 +113,70 @@ pub fn preset_names() -> Vec<&'static str> {
     PRESETS.iter().map(|(name, _)| *name).collect()
 }
 
+/// The text of a built-in preset.
+pub fn preset_text(name: &str) -> Result<&'static str, ConfigError> {
+    PRESETS
+        .iter()
+        .find(|(preset, _)| *preset == name)
+        .map(|(_, text)| *text)
+        .ok_or_else(|| ConfigError::NoPreset {
+            name: name.to_owned(),
+            known: preset_names(),
+        })
+}
+
+/// Anything that can be trained.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Experiment {
+    /// A method.
+    Method(Box<Config>),
+    /// The model of the context codec.
+    Context(Box<ContextConfig>),
+}
+
+impl Experiment {
+    /// From TOML with settings applied; the one with `[widths]` is the context codec's.
+    pub fn parse(text: &str, settings: &[String]) -> Result<Self, ConfigError> {
+        let is_context = text
+            .parse::<toml::Table>()
+            .is_ok_and(|table| table.contains_key("widths"));
+        Ok(if is_context {
+            Self::Context(Box::new(parse(text, settings)?))
+        } else {
+            Self::Method(Box::new(parse(text, settings)?))
+        })
+    }
+}
+
+/// A configuration from TOML with settings applied; a setting replaces a value that is there.
+fn parse<T: serde::de::DeserializeOwned>(
+    text: &str,
+    settings: &[String],
+) -> Result<T, ConfigError> {
+    let malformed = |error: toml::de::Error| ConfigError::Malformed {
+        reason: error.message().to_owned(),
+    };
+    let mut table: toml::Table = text.parse().map_err(malformed)?;
+    for setting in settings {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| ConfigError::Setting {
+                setting: setting.clone(),
+            })?;
+        set(&mut table, key.trim(), value.trim())?;
+    }
+    toml::Value::Table(table).try_into().map_err(malformed)
+}
+
 impl Config {
     /// A built-in preset with settings such as `train.steps=1000` applied.
     pub fn preset(name: &str, settings: &[String]) -> Result<Self, ConfigError> {
-        let text = PRESETS
-            .iter()
-            .find(|(preset, _)| *preset == name)
-            .map(|(_, text)| *text);
-        let text = text.ok_or_else(|| ConfigError::NoPreset {
-            name: name.to_owned(),
-            known: preset_names(),
-        })?;
-        Self::parse(text, settings)
+        Self::parse(preset_text(name)?, settings)
     }
 
-    /// A configuration from TOML with settings applied; a setting replaces a value that is there.
+    /// A configuration from TOML with settings applied.
     pub fn parse(text: &str, settings: &[String]) -> Result<Self, ConfigError> {
-        let malformed = |error: toml::de::Error| ConfigError::Malformed {
-            reason: error.message().to_owned(),
-        };
-        let mut table: toml::Table = text.parse().map_err(malformed)?;
-        for setting in settings {
-            let (key, value) = setting
-                .split_once('=')
-                .ok_or_else(|| ConfigError::Setting {
-                    setting: setting.clone(),
-                })?;
-            set(&mut table, key.trim(), value.trim())?;
-        }
-        toml::Value::Table(table).try_into().map_err(malformed)
+        parse(text, settings)
     }
 
     /// The configuration as TOML.
@@ -182,10 +218,17 @@ mod tests {
     #[test]
     fn every_preset_is_complete_and_survives_writing() {
         for name in preset_names() {
-            let config =
-                Config::preset(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert_eq!(config.name, name);
-            assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
+            let text = preset_text(name).unwrap();
+            let experiment =
+                Experiment::parse(text, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let (found, written) = match &experiment {
+                Experiment::Method(config) => (&config.name, config.to_toml()),
+                Experiment::Context(config) => {
+                    (&config.name, toml::to_string_pretty(config).unwrap())
+                }
+            };
+            assert_eq!(found, name);
+            assert_eq!(Experiment::parse(&written, &[]).unwrap(), experiment);
         }
     }
 

@@ -26,6 +26,9 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A context model cannot be made or used.
+    #[error(transparent)]
+    Context(#[from] terrane_context::Error),
     /// A raster could not be read, or an output not be written.
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),

@@ -18,6 +18,7 @@ pub mod batches;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
+pub mod context;
 pub mod cutting;
 pub mod dataset;
 pub mod device;

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::{CONFIG, METRICS};
-use crate::config::Config;
 use crate::train::Start;
 use crate::{Error, Result};
 
@@ -18,7 +17,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn open(folder: &Path, config: &Config, start: Start, step: usize) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, config: &str, start: Start, step: usize) -> Result<Self> {
         let failed = |path: &Path, source| Error::Io {
             path: path.to_owned(),
             action: "be written",
@@ -32,8 +31,7 @@ impl Log {
                 });
             }
             std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-            std::fs::write(folder.join(CONFIG), config.to_toml())
-                .map_err(|error| failed(folder, error))?;
+            std::fs::write(folder.join(CONFIG), config).map_err(|error| failed(folder, error))?;
         } else {
             // Lines after the checkpoint belong to steps that will be taken again.
             let text = std::fs::read_to_string(&path).unwrap_or_default();

@@ -80,7 +80,7 @@ pub fn train(
     }
     learner = differentiation.scatter(learner, optimiser.state().weights.clone());
     let mut team = Team::new(&learner, devices, settings.batch, teacher)?;
-    let mut log = Log::open(folder, config, start, optimiser.state().steps)?;
+    let mut log = Log::open(folder, &config.to_toml(), start, optimiser.state().steps)?;
 
     let first = optimiser.state().steps;
     let tiles = Arc::new(Tiles::load(dataset, &config.data, config.seed)?);

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use terrane_lab::checkpoint::{CONFIG, MODEL, read_teacher};
-use terrane_lab::config::Config;
+use terrane_lab::config::{Experiment, preset_text};
+use terrane_lab::context;
 use terrane_lab::dataset::Dataset;
 use terrane_lab::train::{Start, train};
 
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let config = configuration(arguments)?;
+    let experiment = experiment(arguments)?;
     let devices = arguments.device.open_all()?;
     let dataset = Dataset::open(&arguments.data)?;
     let start = if arguments.resume {
@@ -60,46 +61,46 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         .as_deref()
         .map(|path| read_teacher(path, &devices[0]))
         .transpose()?;
-    train(
-        &config,
-        &dataset,
-        &arguments.out,
-        start,
-        &devices,
-        teacher.as_ref(),
-        &mut |state| {
-            let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);
-            progress.at(state.step as u64, state.steps as u64, &what);
-            last = Some(state);
-        },
-    )?;
+    let mut report = |state: terrane_lab::train::Progress| {
+        let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);
+        progress.at(state.step as u64, state.steps as u64, &what);
+        last = Some(state);
+    };
+    let out = &arguments.out;
+    let steps = match &experiment {
+        Experiment::Method(config) => {
+            let teacher = teacher.as_ref();
+            train(config, &dataset, out, start, &devices, teacher, &mut report)?;
+            config.train.steps
+        }
+        Experiment::Context(config) => {
+            context::train(config, &dataset, out, start, &devices[0], &mut report)?;
+            config.train.steps
+        }
+    };
     drop(progress);
     let model = arguments.out.join(MODEL);
     if common.json {
         return print_json(&serde_json::json!({
             "model": model,
-            "steps": config.train.steps,
+            "steps": steps,
             "loss": last.map(|state| state.loss),
             "tiles_per_s": last.map(|state| state.tiles_per_s),
         }));
     }
-    print(&format!(
-        "{}: trained for {} steps\n",
-        model.display(),
-        config.train.steps
-    ))
+    print(&format!("{}: trained for {steps} steps\n", model.display()))
 }
 
-fn configuration(arguments: &Arguments) -> Result<Config> {
-    let read = |path: &std::path::Path| -> Result<Config> {
+fn experiment(arguments: &Arguments) -> Result<Experiment> {
+    let read = |path: &std::path::Path| -> Result<Experiment> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("{}: cannot be read", path.display()))?;
-        Config::parse(&text, &arguments.settings).with_context(|| path.display().to_string())
+        Experiment::parse(&text, &arguments.settings).with_context(|| path.display().to_string())
     };
     match &arguments.preset {
         _ if arguments.resume => read(&arguments.out.join(CONFIG)),
         Some(name) if std::path::Path::new(name).extension().is_some() => read(name.as_ref()),
-        Some(name) => Ok(Config::preset(name, &arguments.settings)?),
+        Some(name) => Ok(Experiment::parse(preset_text(name)?, &arguments.settings)?),
         None => anyhow::bail!(
             "name a preset or a config.toml to train: {}",
             terrane_lab::config::preset_names().join(", ")

@@ -1,0 +1,68 @@
+//! Codes square tiles at a row of steps: `curve MODEL TILES.f32 SIDE BIT_WORTH DEAD_ZONE OUT.f32 STEP…`
+//!
+//! Steps are parts of each tile's range. Prints one JSON line per tile and step with the bytes and milliseconds, and
+//! writes the decoded heights one after another, so that another program can measure them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a program to measure with"
+)]
+
+use std::io::Write;
+use std::time::Instant;
+
+use terrane_context::{Codec, Effort, Grid, Model, Tile, Transform};
+
+/// Bytes of a tile in a file beside the payload.
+const RECORD: usize = 33;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = || arguments.next().unwrap();
+    let model = Model::from_bytes(&std::fs::read(next()).unwrap()).unwrap();
+    let codec = Codec::new(model);
+    let heights = std::fs::read(next()).unwrap();
+    let side: usize = next().parse().unwrap();
+    let effort = Effort {
+        bit_worth: next().parse().unwrap(),
+        dead_zone: next().parse().unwrap(),
+    };
+    let mut out = std::fs::File::create(next()).unwrap();
+    let steps: Vec<f64> = arguments.map(|step| step.parse().unwrap()).collect();
+    let heights: Vec<f64> = heights
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
+        .collect();
+    for (index, tile) in heights.chunks_exact(side * side).enumerate() {
+        let low = tile.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = tile.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let middle = (low + high) / 2.0;
+        for part in &steps {
+            let step = (high - low) * part;
+            let clock = Instant::now();
+            let values = tile.iter().map(|height| (height - middle) / step).collect();
+            let grid = Grid::from_values(side, side, values).unwrap();
+            let (bytes, encoded) = codec.encode(&Tile::lossy(&grid).unwrap(), effort);
+            let encode_ms = clock.elapsed().as_secs_f64() * 1e3;
+            let clock = Instant::now();
+            let decoded = codec
+                .decode(&bytes, [side, side], Transform::Lossy, 0)
+                .unwrap();
+            let decode_ms = clock.elapsed().as_secs_f64() * 1e3;
+            assert_eq!(decoded, encoded);
+            let back: Vec<u8> = decoded
+                .values
+                .iter()
+                .flat_map(|&units| ((middle + step / 64.0 * units as f64) as f32).to_le_bytes())
+                .collect();
+            out.write_all(&back).unwrap();
+            println!(
+                "{{\"tile\":{index},\"step\":{part},\"bytes\":{},\"encode_ms\":{encode_ms:.3},\"decode_ms\":{decode_ms:.3}}}",
+                bytes.len() + RECORD
+            );
+        }
+    }
+}

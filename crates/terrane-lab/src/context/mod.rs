@@ -1,0 +1,9 @@
+//! Training of the context codec's model.
+
+pub mod config;
+mod learner;
+mod samples;
+mod train;
+
+pub use config::ContextConfig;
+pub use train::train;
