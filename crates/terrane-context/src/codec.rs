@@ -602,7 +602,7 @@ mod tests {
                     .collect(),
             })
             .collect();
-        Codec::new(Model::from_bytes(&to_bytes(&widths, &layers, &[]).unwrap()).unwrap())
+        Codec::new(Model::from_bytes(&to_bytes("test", &widths, &layers, &[]).unwrap()).unwrap())
     }
 
     fn hills(width: usize, height: usize) -> Grid<f64> {

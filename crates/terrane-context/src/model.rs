@@ -12,6 +12,7 @@ use crate::{Error, Result};
 
 /// The key of the metadata that holds the widths, and so says whose file it is.
 pub const WIDTHS_KEY: &str = "terrane.context";
+const NAME_KEY: &str = "name";
 const CENTRES: &str = "tables.centre";
 const RADII: &str = "tables.radius";
 const SIZES: &str = "tables.size";
@@ -21,6 +22,8 @@ const PRIOR: f64 = 200.0;
 /// A network and its tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
+    /// The name of its configuration.
+    pub name: String,
     /// The network.
     pub network: Network,
     /// The tables.
@@ -41,10 +44,9 @@ impl Model {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = |source| Error::Safetensors { source };
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-        let widths = metadata
-            .metadata()
-            .as_ref()
-            .and_then(|metadata| metadata.get(WIDTHS_KEY));
+        let noted = |key: &str| metadata.metadata().as_ref().and_then(|notes| notes.get(key));
+        let name = noted(NAME_KEY).cloned().unwrap_or_default();
+        let widths = noted(WIDTHS_KEY);
         let widths: Widths = widths
             .and_then(|text| serde_json::from_str(text).ok())
             .filter(Widths::is_sound)
@@ -86,6 +88,7 @@ impl Model {
             .map(|bytes| u16::from_le_bytes(*bytes))
             .collect();
         Ok(Self {
+            name,
             network: Network::new(widths, layers)?,
             distributions: Distributions::new(&i32s(CENTRES)?, &array(RADII, Dtype::U8)?, &sizes)?,
         })
@@ -140,7 +143,7 @@ fn sizes_of(counts: &[f64]) -> Vec<u16> {
 }
 
 /// Writes a file: layers in the order of [`Widths::layers`], and counts per table.
-pub fn to_bytes(widths: &Widths, layers: &[LayerWeights], counts: &[Vec<u64>]) -> Result<Vec<u8>> {
+pub fn to_bytes(name: &str, widths: &Widths, layers: &[LayerWeights], counts: &[Vec<u64>]) -> Result<Vec<u8>> {
     let le = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
     let (centres, radii, sizes) = tables_of(counts);
     let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = vec![
@@ -180,6 +183,9 @@ pub fn to_bytes(widths: &Widths, layers: &[LayerWeights], counts: &[Vec<u64>]) -
         })
         .collect::<Result<Vec<_>>>()?;
     let widths = serde_json::to_string(widths).map_err(|_| missing("widths"))?;
-    let metadata = HashMap::from([(WIDTHS_KEY.to_string(), widths)]);
+    let metadata = HashMap::from([
+        (WIDTHS_KEY.to_string(), widths),
+        (NAME_KEY.to_string(), name.to_string()),
+    ]);
     serialize(views, Some(metadata)).map_err(damaged)
 }

@@ -31,15 +31,18 @@ pub enum Method {
     Huvr,
     /// HUVR+SIREN.
     HuvrSiren,
+    /// The context codec.
+    Context,
 }
 
 impl Method {
-    const ALL: [(u8, Self); 5] = [
+    const ALL: [(u8, Self); 6] = [
         (0, Self::Integers),
         (1, Self::TransInr),
         (2, Self::Functa),
         (3, Self::Huvr),
         (4, Self::HuvrSiren),
+        (5, Self::Context),
     ];
 
     fn code(self) -> u8 {

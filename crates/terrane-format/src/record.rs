@@ -1,5 +1,10 @@
 //! One tile in the file: what is known of it, its mask, its layer of symbols, and what that left over.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "a step that may lose something was rounded to 32 bits when it was chosen"
+)]
+
 use crate::bytes::{Cursor, Put};
 use crate::checksum::crc32c;
 use crate::integers::{self, Prediction};
@@ -29,6 +34,19 @@ pub struct Integers {
     pub values: Vec<i64>,
 }
 
+/// The heights of a tile as a wavelet's coefficients, which only a context model can read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Details {
+    /// Whether every height comes back as a whole number of steps.
+    pub is_lossless: bool,
+    /// Metres per step; a 32-bit float where something may be lost.
+    pub step_m: f64,
+    /// Steps that are added to all heights.
+    pub offset: i64,
+    /// The coded coefficients.
+    pub bytes: Vec<u8>,
+}
+
 /// What the method made of the tile.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
@@ -36,6 +54,8 @@ pub enum Layer {
     Integers(Integers),
     /// Coded tokens, which only the model's tables can read.
     Tokens(Vec<u8>),
+    /// Coefficients of a wavelet.
+    Details(Details),
 }
 
 /// What the layer left over, in steps.
@@ -62,6 +82,7 @@ pub struct Record {
 
 const KIND_INTEGERS: u8 = 0;
 const KIND_TOKENS: u8 = 1;
+const KIND_DETAILS: u8 = 2;
 const HAS_MASK: u8 = 1;
 const HAS_REMAINS: u8 = 2;
 /// Bytes of the checksum before a record.
@@ -85,6 +106,17 @@ impl Record {
                 (KIND_INTEGERS, bytes)
             }
             Layer::Tokens(bytes) => (KIND_TOKENS, bytes.clone()),
+            Layer::Details(details) => {
+                let mut bytes = vec![u8::from(details.is_lossless)];
+                if details.is_lossless {
+                    bytes.extend(details.step_m.to_le_bytes());
+                } else {
+                    bytes.extend((details.step_m as f32).to_le_bytes());
+                }
+                bytes.put_varint(zigzag(details.offset));
+                bytes.extend_from_slice(&details.bytes);
+                (KIND_DETAILS, bytes)
+            }
         };
         let mut bytes = vec![0; CRC];
         bytes.push(kind);
@@ -157,6 +189,7 @@ impl Record {
                 })
             }
             KIND_TOKENS => Layer::Tokens(coded.to_vec()),
+            KIND_DETAILS => Layer::Details(parse_details(coded)?),
             other => {
                 return Err(Error::Unsupported {
                     what: "kind of tile",
@@ -171,8 +204,13 @@ impl Record {
             if !(step_m > 0.0 && step_m.is_finite()) {
                 return Err(cursor.malformed("the step of its remains is no number of metres"));
             }
-            if kind != KIND_TOKENS {
-                return Err(cursor.malformed("only tokens leave remains"));
+            let may_leave = match &layer {
+                Layer::Integers(_) => false,
+                Layer::Tokens(_) => true,
+                Layer::Details(details) => !details.is_lossless,
+            };
+            if !may_leave {
+                return Err(cursor.malformed("its layer leaves no remains"));
             }
             let coded = cursor.rest();
             let values = integers::decode(
@@ -197,6 +235,39 @@ impl Record {
             remains,
         })
     }
+}
+
+fn parse_details(bytes: &[u8]) -> Result<Details> {
+    let mut cursor = Cursor::new(bytes, "tile's details");
+    let is_lossless = match cursor.u8()? {
+        0 => false,
+        1 => true,
+        other => {
+            return Err(Error::Unsupported {
+                what: "transform of a tile",
+                value: other.to_string(),
+            });
+        }
+    };
+    let step_m = if is_lossless {
+        cursor.f64()?
+    } else {
+        f64::from(cursor.f32()?)
+    };
+    if !(step_m > 0.0 && step_m.is_finite()) {
+        return Err(cursor.malformed("its step is no number of metres"));
+    }
+    let coded = cursor.varint()?;
+    Ok(Details {
+        is_lossless,
+        step_m,
+        offset: (coded >> 1).cast_signed() ^ -(coded & 1).cast_signed(),
+        bytes: cursor.rest().to_vec(),
+    })
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
 /// Checks that the bytes are those of the tile of a number.
@@ -260,6 +331,21 @@ mod tests {
             Record::parse(&record.to_bytes(7, 12), 7, WINDOW).unwrap(),
             record
         );
+        for (is_lossless, step_m) in [(false, 0.25), (true, 0.01)] {
+            let details = Details {
+                is_lossless,
+                step_m,
+                offset: -41_237,
+                bytes: vec![9, 0, 7],
+            };
+            let record = Record {
+                layer: Layer::Details(details),
+                remains: record.remains.clone().filter(|_| !is_lossless),
+                ..record.clone()
+            };
+            let bytes = record.to_bytes(3, 12);
+            assert_eq!(Record::parse(&bytes, 3, WINDOW).unwrap(), record);
+        }
         let integers = Integers {
             origin_m: 400.0,
             step_m: 0.01,

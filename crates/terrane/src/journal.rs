@@ -12,6 +12,7 @@ use terrane_format::record;
 
 use crate::Error;
 use crate::measured::Measured;
+use crate::file_model::FileModel;
 use crate::tile_codec::TileCodec;
 
 /// Number, length and five measures before each record.
@@ -38,7 +39,7 @@ impl Journal {
         codec: &TileCodec,
         identity: &str,
     ) -> Result<Self, Error> {
-        let model = codec.model.as_ref().map(|model| model.sha256);
+        let model = codec.model.as_ref().map(FileModel::sha256);
         let settings = format!(
             "{header:?} {model:?} {} {:?} {:?} {} {identity}",
             codec.bits, codec.coding, codec.rate, codec.is_f32

@@ -41,6 +41,9 @@ pub enum ModelError {
     /// The weights are not those of the configuration.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// It is no whole context model.
+    #[error(transparent)]
+    Context(#[from] terrane_context::Error),
     /// The configuration cannot be read.
     #[error("its configuration cannot be read: {0}")]
     Config(#[from] toml::de::Error),

@@ -9,7 +9,7 @@ use terrane_format::{
 };
 
 use crate::Error;
-use crate::model::TrainedModel;
+use crate::file_model::FileModel;
 use crate::parallel::in_parallel;
 use crate::surface::Surface;
 use crate::tile_codec::{Rate, Tile, TileCodec};
@@ -55,30 +55,27 @@ pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
 
 impl Terrain {
     /// Opens a file from any source, with its model where it is neither inside the file nor inside this program.
-    pub fn open(source: Box<dyn Source>, model: Option<TrainedModel>) -> Result<Self, Error> {
+    pub fn open(source: Box<dyn Source>, model: Option<FileModel>) -> Result<Self, Error> {
         let reader = Reader::open(source)?;
         let header = reader.header();
         let model = match &header.model {
             None => None,
             Some(id) => {
-                let built_in = TrainedModel::built_in();
-                let model = match model {
+                let model = match model.or_else(|| FileModel::built_in(&id.sha256)) {
                     Some(model) => model,
-                    None if built_in.sha256 == id.sha256 => built_in.clone(),
                     None => {
-                        let bytes = reader.embedded_model()?.ok_or(Error::NoModel)?;
-                        TrainedModel::from_bytes(&bytes, &burn::tensor::Device::flex())?
+                        FileModel::from_bytes(&reader.embedded_model()?.ok_or(Error::NoModel)?)?
                     }
                 };
-                if model.sha256 != id.sha256 {
+                if model.sha256() != id.sha256 {
                     return Err(Error::OtherModel {
                         name: id.name.clone(),
                         expected: hexadecimal(&id.sha256),
-                        found: hexadecimal(&model.sha256),
+                        found: hexadecimal(&model.sha256()),
                     });
                 }
                 let side = usize::from(header.pyramid.side());
-                if model.config.side() != side {
+                if model.side().is_some_and(|needed| needed != side) {
                     return Err(Error::Setting {
                         what: "the side of a tile",
                         must: "that of the model",
@@ -97,6 +94,7 @@ impl Terrain {
                 _ => Rate::Tokens,
             },
             is_f32: header.promise == Promise::Lossless { as_f32: true },
+            effort: 0,
         };
         Ok(Self {
             reader,

@@ -12,6 +12,7 @@ use crate::field::{Field, RIM};
 use crate::fill::fill;
 use crate::measured::Measured;
 use crate::methods::{Method, MethodConfig, Precision};
+use crate::file_model::FileModel;
 use crate::model::TrainedModel;
 use crate::quantise::{Quantised, quantise};
 use crate::tile_source::{Source, integer_heights, rounded, search_rmse, search_size};
@@ -36,14 +37,14 @@ pub enum Rate {
 /// parts in a million), so that a promise holds everywhere.
 const MACHINE_MARGIN: f64 = 1.0 / 16_384.0;
 /// A height as a 32-bit float is off by at most this part of it.
-const FLOAT_MARGIN: f64 = 1.0 / 16_777_216.0;
+pub(crate) const FLOAT_MARGIN: f64 = 1.0 / 16_777_216.0;
 /// Integers beyond this do not count all steps as 64-bit floats.
 const MOST_STEPS: f64 = 2_251_799_813_685_248.0;
 /// Codes tiles with one method at one rate.
 #[derive(Debug, Clone)]
 pub struct TileCodec {
     /// The model, or none for integers alone.
-    pub model: Option<TrainedModel>,
+    pub model: Option<FileModel>,
     /// Bits of a token's symbol.
     pub bits: u8,
     /// How symbols are stored.
@@ -52,6 +53,8 @@ pub struct TileCodec {
     pub rate: Rate,
     /// Whether the source holds 32-bit floats, which a lossless file gives back as such.
     pub is_f32: bool,
+    /// How hard the context codec tries, from 0 to 3; decoding does not depend on it.
+    pub effort: u8,
 }
 
 /// A decoded tile.
@@ -101,7 +104,7 @@ impl Tile {
     /// The analytic surface of its tokens, the map of its heights, and what the tokens left over.
     pub(crate) fn field(&self, codec: &TileCodec) -> Option<(&Field, Normalisation, &[f64])> {
         let decoded = self.tokens.as_ref()?;
-        let model = codec.model.as_ref()?;
+        let model = codec.model.as_ref()?.network()?;
         let field = decoded
             .field
             .get_or_init(|| model.network.field(tensor(&decoded.tokens, model)));
@@ -146,9 +149,12 @@ impl TileCodec {
             window,
         };
         let coded = match &self.model {
-            Some(model) if self.rate != Rate::Lossless && !self.is_scrap(model, window) => {
+            Some(FileModel::Network(model))
+                if self.rate != Rate::Lossless && !self.is_scrap(model, window) =>
+            {
                 self.encode_tokens(&source, model)?
             }
+            Some(FileModel::Context(model)) => self.encode_context(&source, &model.codec),
             _ => None,
         };
         let (mut record, decoded) = coded.unwrap_or_else(|| self.encode_integers(&source));
@@ -186,8 +192,16 @@ impl TileCodec {
                 }
                 heights
             }
+            Layer::Details(details) => {
+                let mut heights = self.decode_context(details, window)?;
+                if let Some(remains) = &record.remains {
+                    add_remains(&mut heights, remains);
+                }
+                heights
+            }
             Layer::Tokens(bytes) => {
-                let model = self.model.as_ref().ok_or(Error::NoModel)?;
+                let model = self.model.as_ref().and_then(FileModel::network);
+                let model = model.ok_or(Error::NoModel)?;
                 let [count, channels] = model.token_shape();
                 let coded = Tokens::parse(bytes, &model.tables, count * channels)?;
                 let map = Normalisation {
@@ -328,7 +342,7 @@ impl TileCodec {
     }
 
     /// Heights as integers; always possible.
-    fn encode_integers(&self, source: &Source) -> (Record, Vec<f64>) {
+    pub(crate) fn encode_integers(&self, source: &Source) -> (Record, Vec<f64>) {
         let width = source.window.width;
         let greatest = source.greatest();
         let step_m = match self.rate {
@@ -422,7 +436,7 @@ fn token_heights(
 }
 
 /// What the remains stand for, in metres, added to heights and given back.
-fn add_remains(heights: &mut [f64], remains: &Remains) -> Vec<f64> {
+pub(crate) fn add_remains(heights: &mut [f64], remains: &Remains) -> Vec<f64> {
     let metres: Vec<f64> = remains
         .values
         .iter()

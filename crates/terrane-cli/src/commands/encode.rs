@@ -4,12 +4,11 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::Device;
 use terrane::encode::{EncodeProgress, Encoding};
 use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
 use terrane::journal::Journal;
 use terrane::methods::MethodConfig;
-use terrane::{Measured, Rate, TileCodec, TrainedModel};
+use terrane::{FileModel, Measured, Profile, Rate, TileCodec, TrainedModel};
 use terrane_geo::{AtomicFile, HeightUnit, RasterInfo, SampleType, refuse_existing};
 
 use crate::Common;
@@ -34,9 +33,15 @@ pub(crate) struct Arguments {
     /// Rasters, and last the file to write.
     #[arg(num_args = 2.., required = true, value_names = ["IN", "OUT"])]
     files: Vec<PathBuf>,
-    /// How heights become symbols; integers without it, or the method that --model, --bits and the like call for.
+    /// How heights become symbols; the context codec without it, or the method that --model or --bits call for.
     #[arg(long, value_enum)]
     method: Option<MethodName>,
+    /// Which of the context codec's models: the time that decoding takes against the size of the file.
+    #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
+    profile: ProfileName,
+    /// How hard the context codec tries to make the file small; decoding takes the same time.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    effort: u8,
     /// The method's model; without it the one inside the program.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
@@ -75,6 +80,8 @@ pub(crate) struct Arguments {
 /// Methods that a file can hold.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum MethodName {
+    /// The context codec: a wavelet and a small network that says how likely each coefficient is.
+    Context,
     /// The paper's method.
     HuvrSiren,
     /// HUVR; needs --model.
@@ -90,6 +97,7 @@ pub(crate) enum MethodName {
 impl MethodName {
     fn method(self) -> Method {
         match self {
+            Self::Context => Method::Context,
             Self::HuvrSiren => Method::HuvrSiren,
             Self::Huvr => Method::Huvr,
             Self::Functa => Method::Functa,
@@ -99,15 +107,37 @@ impl MethodName {
     }
 }
 
-/// A model and its file.
-type ModelFile = (TrainedModel, Vec<u8>);
+/// The context codec's models in the program.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProfileName {
+    /// The quickest.
+    Fast,
+    /// The usual one.
+    Standard,
+    /// The smallest files.
+    Best,
+}
 
-fn method_of(config: &MethodConfig) -> Method {
-    match config {
-        MethodConfig::TransInr(_) => Method::TransInr,
-        MethodConfig::Functa(_) => Method::Functa,
-        MethodConfig::Huvr(_) => Method::Huvr,
-        MethodConfig::HuvrSiren(_) => Method::HuvrSiren,
+impl ProfileName {
+    fn profile(self) -> Profile {
+        match self {
+            Self::Fast => Profile::Fast,
+            Self::Standard => Profile::Standard,
+            Self::Best => Profile::Best,
+        }
+    }
+}
+
+/// A model and its file.
+type ModelFile = (FileModel, Vec<u8>);
+
+fn method_of(model: &FileModel) -> Method {
+    match model.network().map(|network| &network.config) {
+        None => Method::Context,
+        Some(MethodConfig::TransInr(_)) => Method::TransInr,
+        Some(MethodConfig::Functa(_)) => Method::Functa,
+        Some(MethodConfig::Huvr(_)) => Method::Huvr,
+        Some(MethodConfig::HuvrSiren(_)) => Method::HuvrSiren,
     }
 }
 
@@ -122,13 +152,15 @@ impl Arguments {
         Self {
             files: vec![raster.to_owned(), out.to_owned()],
             method: Some(method),
+            profile: ProfileName::Standard,
+            effort: 1,
             model: None,
             embed_model: false,
             max_error,
             rmse: None,
             bpp: None,
             lossless: false,
-            bits: (method != MethodName::Integers).then(|| "8".into()),
+            bits: (method == MethodName::HuvrSiren).then(|| "8".into()),
             fixed_width: false,
             tile: 256,
             resumable: false,
@@ -161,41 +193,59 @@ impl Arguments {
 
     /// The method, and the model and its file where it has one.
     fn method(&self, rate: Rate) -> Result<(Method, Option<ModelFile>)> {
-        let wants_tokens =
-            self.model.is_some() || self.bits.is_some() || self.embed_model || self.fixed_width;
-        let is_integers = self.method == Some(MethodName::Integers);
+        let wants_tokens = self.bits.is_some() || self.fixed_width;
         ensure!(
-            !(wants_tokens && (is_integers || rate == Rate::Lossless)),
-            "integers have no tokens: leave out --model, --embed-model, --bits and --fixed-width"
+            !(wants_tokens && matches!(self.method, Some(MethodName::Integers | MethodName::Context))),
+            "only the neural representations have tokens: leave out --bits and --fixed-width"
         );
-        // Lossless files hold integers whatever the method: a network's floats cannot give every bit back.
-        if is_integers || rate == Rate::Lossless || (self.method.is_none() && !wants_tokens) {
+        if self.method == Some(MethodName::Integers) {
+            ensure!(
+                self.model.is_none() && !self.embed_model,
+                "integers have no model: leave out --model and --embed-model"
+            );
             return Ok((Method::Integers, None));
         }
         let (model, file) = match (&self.model, self.method) {
             (Some(path), _) => {
                 let file = std::fs::read(path)
                     .with_context(|| format!("{} cannot be read", path.display()))?;
-                let model = TrainedModel::from_bytes(&file, &Device::flex())
+                let model = FileModel::from_bytes(&file)
                     .with_context(|| format!("{} cannot be used as a model", path.display()))?;
                 (model, file)
             }
-            (None, None | Some(MethodName::HuvrSiren)) => (
-                TrainedModel::built_in().clone(),
-                TrainedModel::built_in_bytes().to_vec(),
-            ),
+            (None, Some(MethodName::HuvrSiren)) => built_in_network(),
+            (None, None) if wants_tokens => built_in_network(),
+            (None, None | Some(MethodName::Context)) => {
+                let profile = self.profile.profile();
+                (profile.model(), profile.bytes().to_vec())
+            }
             _ => anyhow::bail!(
                 "there is no model of this method in the program: give one with --model"
             ),
         };
-        let method = method_of(&model.config);
+        let method = method_of(&model);
         ensure!(
             self.method.is_none_or(|name| name.method() == method),
             "the model is of another method: it is a {}",
-            model.name
+            model.name()
+        );
+        ensure!(
+            method == Method::Context || rate != Rate::Lossless,
+            "a network's floats cannot give every bit back: use --method context for --lossless"
+        );
+        ensure!(
+            method != Method::Context || !wants_tokens,
+            "only the neural representations have tokens: leave out --bits and --fixed-width"
         );
         Ok((method, Some((model, file))))
     }
+}
+
+fn built_in_network() -> ModelFile {
+    (
+        FileModel::Network(Box::new(TrainedModel::built_in().clone())),
+        TrainedModel::built_in_bytes().to_vec(),
+    )
 }
 
 /// What tells sources apart: names, sizes and times.
@@ -219,7 +269,7 @@ fn header(
     arguments: &Arguments,
     info: &RasterInfo,
     (method, rate): (Method, Rate),
-    model: Option<&TrainedModel>,
+    model: Option<&FileModel>,
 ) -> Result<(Header, bool)> {
     let size = |value: usize| u32::try_from(value).context("the raster is too large");
     let (width, height) = (size(info.width())?, size(info.height())?);
@@ -251,8 +301,8 @@ fn header(
         },
         statistics: Statistics::default(),
         model: model.map(|model| ModelId {
-            sha256: model.sha256,
-            name: model.name.clone(),
+            sha256: model.sha256(),
+            name: model.name().to_owned(),
             address: String::new(),
             embedded: None,
         }),
@@ -300,11 +350,10 @@ pub(crate) fn write<'a>(
     let (method, model) = arguments.method(rate)?;
     let raster = terrane_geo::open(inputs)?;
     let info = raster.info().clone();
-    if let Some((model, _)) = &model {
+    if let Some(side) = model.as_ref().and_then(|(model, _)| model.side()) {
         ensure!(
-            model.config.side() == usize::from(arguments.tile),
-            "this model works on tiles of {} pixels: leave out --tile {}",
-            model.config.side(),
+            side == usize::from(arguments.tile),
+            "this model works on tiles of {side} pixels: leave out --tile {}",
             arguments.tile
         );
     }
@@ -324,6 +373,7 @@ pub(crate) fn write<'a>(
         },
         rate,
         is_f32: as_f32,
+        effort: arguments.effort,
     };
     let embedded = model
         .as_ref()

@@ -25,6 +25,7 @@ fn method_name(method: Method) -> &'static str {
         Method::Functa => "functa",
         Method::Huvr => "huvr",
         Method::HuvrSiren => "huvr-siren",
+        Method::Context => "context",
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::format::{Reader, Source};
-use terrane::{Sample, Terrain, TrainedModel};
+use terrane::{FileModel, Sample, Terrain};
 use terrane_geo::{CrsKind, Derivatives, Existing, HeightUnit, METRES_PER_DEGREE};
 
 use crate::Common;
@@ -79,7 +79,7 @@ impl FileArguments {
             Some(path) => {
                 let bytes = std::fs::read(path)
                     .with_context(|| format!("{} cannot be read", path.display()))?;
-                let model = TrainedModel::from_bytes(&bytes, &Device::flex())
+                let model = FileModel::from_bytes(&bytes)
                     .with_context(|| format!("{} cannot be used as a model", path.display()))?;
                 Some(model)
             }

@@ -17,7 +17,7 @@ use terrane::format::{
     Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
 use terrane::journal::Journal;
-use terrane::{Measured, Rate, Terrain, TileCodec, TrainedModel};
+use terrane::{FileModel, Measured, Profile, Rate, Terrain, TileCodec, TrainedModel};
 
 /// A raster in memory.
 pub(crate) struct Raster {
@@ -95,10 +95,10 @@ impl Raster {
                 side,
                 Pyramid::levels_for(width, height, side),
             )?,
-            method: if codec.model.is_some() {
-                Method::HuvrSiren
-            } else {
-                Method::Integers
+            method: match &codec.model {
+                None => Method::Integers,
+                Some(FileModel::Network(_)) => Method::HuvrSiren,
+                Some(FileModel::Context(_)) => Method::Context,
             },
             affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
             is_placed: true,
@@ -123,8 +123,8 @@ impl Raster {
             },
             statistics: Statistics::default(),
             model: codec.model.as_ref().map(|model| ModelId {
-                sha256: model.sha256,
-                name: model.name.clone(),
+                sha256: model.sha256(),
+                name: model.name().to_owned(),
                 address: String::new(),
                 embedded: None,
             }),
@@ -164,13 +164,22 @@ pub(crate) fn integers(rate: Rate) -> TileCodec {
         coding: Coding::Shortest,
         rate,
         is_f32: true,
+        effort: 1,
     }
 }
 
 /// The built-in HUVR+SIREN at a rate.
 pub(crate) fn tokens(rate: Rate) -> TileCodec {
     TileCodec {
-        model: Some(TrainedModel::built_in().clone()),
+        model: Some(FileModel::Network(Box::new(TrainedModel::built_in().clone()))),
+        ..integers(rate)
+    }
+}
+
+/// The context codec at a rate.
+pub(crate) fn context(rate: Rate) -> TileCodec {
+    TileCodec {
+        model: Some(Profile::Fast.model()),
         ..integers(rate)
     }
 }

@@ -1,0 +1,307 @@
+//! A tile by the context codec: the step that gives a rate, and what the wavelet leaves over.
+
+use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform, UNIT};
+use terrane_format::record::{Details, Layer, Record, Remains, TileStatistics};
+use terrane_format::Window;
+
+use crate::Error;
+use crate::file_model::FileModel;
+use crate::fill::fill;
+use crate::tile_codec::{FLOAT_MARGIN, Rate, TileCodec, add_remains};
+use crate::tile_source::{Source, rounded};
+
+/// How far a step may be from its bound or error, in octaves, and how often it is corrected.
+const SEARCHES: usize = 8;
+/// How near a rate must come to its target.
+const NEAR: f64 = 0.005;
+/// Steps to try for a bound, as multiples of it, finest first.
+const STEPS_PER_BOUND: [f64; 5] = [0.9, 1.2, 1.6, 2.1, 2.8];
+
+/// A coded tile: its record, the heights that come back, and the bytes of its parts.
+struct Coded {
+    record: Record,
+    heights: Vec<f64>,
+    bytes: usize,
+}
+
+impl TileCodec {
+    /// How symbols are chosen where the mean square error counts.
+    fn choice(&self) -> Effort {
+        match self.effort {
+            0 => Effort {
+                bit_worth: 0.0,
+                dead_zone: 0.12,
+            },
+            _ => Effort {
+                bit_worth: 0.1,
+                dead_zone: 0.05,
+            },
+        }
+    }
+
+    /// Coefficients at the rate; `None` where integers are shorter or the heights are beyond a wavelet.
+    pub(crate) fn encode_context(
+        &self,
+        source: &Source,
+        codec: &Codec,
+    ) -> Option<(Record, Vec<f64>)> {
+        let mut filled = source.heights.to_vec();
+        if source.missing.is_some() {
+            fill(&mut filled, source.window.width);
+        }
+        let tile = Filled {
+            source,
+            codec,
+            heights: &filled,
+        };
+        let coded = match self.rate {
+            Rate::Lossless => {
+                let step_m = source.exact_step(self.is_f32);
+                (step_m > 0.0).then(|| tile.lossless(step_m, self.is_f32)).flatten()
+            }
+            Rate::MaxError(bound) => self.within(&tile, bound),
+            Rate::Rmse(target) => self.at(&tile, target, |coded| source.rmse_of(&coded.heights)),
+            Rate::Bpp(target) => {
+                let pixels = source.heights.len() as f64;
+                self.at(&tile, target, |coded| coded.bytes as f64 * 8.0 / pixels)
+            }
+            Rate::Tokens => None,
+        }?;
+        // What defeats a wavelet (noise, spikes) may be shorter as integers.
+        if matches!(self.rate, Rate::Lossless | Rate::MaxError(_)) {
+            let (record, heights) = self.encode_integers(source);
+            if size(&record, source) < coded.bytes {
+                return Some((record, heights));
+            }
+        }
+        Some((coded.record, coded.heights))
+    }
+
+    /// The shortest of what keeps a bound: a wavelet with what it leaves over, or heights rounded to the bound.
+    fn within(&self, tile: &Filled, bound: f64) -> Option<Coded> {
+        let margin = FLOAT_MARGIN * (tile.source.greatest() + bound);
+        let within = bound - margin;
+        if within <= 0.0 {
+            return None;
+        }
+        let effort = Effort {
+            bit_worth: if self.effort == 0 { 0.0 } else { 0.05 },
+            dead_zone: 0.0,
+        };
+        let steps = match self.effort {
+            0 => &STEPS_PER_BOUND[2..3],
+            1 => &STEPS_PER_BOUND[1..4],
+            _ => &STEPS_PER_BOUND[..],
+        };
+        let wavelets = steps
+            .iter()
+            .filter_map(|step| tile.lossy(step * bound, effort, Some(within)));
+        let whole = tile.lossless(2.0 * within, false);
+        wavelets.chain(whole).min_by_key(|coded| coded.bytes)
+    }
+
+    /// The step at which something measured reaches a target.
+    fn at(&self, tile: &Filled, target: f64, measure: impl Fn(&Coded) -> f64) -> Option<Coded> {
+        let effort = self.choice();
+        let is_rate = matches!(self.rate, Rate::Bpp(_));
+        let mut step = if is_rate {
+            tile.roughness() * (2.0 - target).clamp(-8.0, 3.0).exp2()
+        } else {
+            target * 3.0
+        };
+        let mut best: Option<(f64, Coded)> = None;
+        // Logarithms of steps and of what they gave: the last two tell where to go.
+        let mut last: Option<(f64, f64)> = None;
+        for _ in 0..SEARCHES {
+            let coded = tile.lossy(step, effort, None)?;
+            let reached = measure(&coded).max(1e-12);
+            let miss = (reached / target).ln();
+            if best.as_ref().is_none_or(|(least, _)| miss.abs() < *least) {
+                best = Some((miss.abs(), coded));
+            }
+            if miss.abs() < NEAR {
+                break;
+            }
+            let slope = last.map_or(if is_rate { -0.6 } else { 0.8 }, |(at, value)| {
+                (reached.ln() - value) / (step.ln() - at)
+            });
+            let limits = if is_rate { (-4.0, -0.15) } else { (0.15, 3.0) };
+            let slope = if slope.is_finite() { slope } else { limits.1 };
+            last = Some((step.ln(), reached.ln()));
+            step *= (-miss / slope.clamp(limits.0, limits.1)).clamp(-3.0, 3.0).exp();
+        }
+        best.map(|(_, coded)| coded)
+    }
+
+    /// Heights from coefficients.
+    pub(crate) fn decode_context(
+        &self,
+        details: &Details,
+        window: Window,
+    ) -> Result<Vec<f64>, Error> {
+        let codec = self.model.as_ref().and_then(FileModel::context);
+        let codec = codec.ok_or(Error::NoModel)?;
+        let transform = if details.is_lossless {
+            Transform::Lossless
+        } else {
+            Transform::Lossy
+        };
+        let size = [window.width, window.height];
+        let decoded = codec.decode(&details.bytes, size, transform, 0);
+        let decoded = decoded.map_err(crate::model::ModelError::from)?;
+        Ok(heights(details, &decoded, self.rate == Rate::Lossless && self.is_f32))
+    }
+}
+
+/// Metres from what the codec gives back.
+fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
+    let unit = if details.is_lossless { 1 } else { UNIT };
+    let offset = details.offset.wrapping_mul(unit);
+    let step_m = details.step_m / unit as f64;
+    decoded
+        .values
+        .iter()
+        .map(|&value| {
+            let height = value.wrapping_add(offset) as f64 * step_m;
+            if as_f32 { f64::from(height as f32) } else { height }
+        })
+        .collect()
+}
+
+fn size(record: &Record, source: &Source) -> usize {
+    record.to_bytes(0, source.window.width).len()
+}
+
+impl Source<'_> {
+    fn rmse_of(&self, decoded: &[f64]) -> f64 {
+        let differences: Vec<f64> = self
+            .heights
+            .iter()
+            .zip(decoded)
+            .map(|(height, decoded)| height - decoded)
+            .collect();
+        self.rmse(&differences, None)
+    }
+}
+
+/// A tile whose gaps are filled.
+struct Filled<'a> {
+    source: &'a Source<'a>,
+    codec: &'a Codec,
+    heights: &'a [f64],
+}
+
+impl Filled<'_> {
+    fn coded(&self, details: Details, heights: Vec<f64>, remains: Option<Remains>) -> Coded {
+        let mut heights = heights;
+        if let Some(remains) = &remains {
+            add_remains(&mut heights, remains);
+        }
+        let record = Record {
+            statistics: TileStatistics::default(),
+            missing: self.source.missing.clone(),
+            layer: Layer::Details(details),
+            remains,
+        };
+        Coded {
+            bytes: size(&record, self.source),
+            record,
+            heights,
+        }
+    }
+
+    fn middle(&self) -> f64 {
+        let (low, high) = self
+            .heights
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &height| {
+                (low.min(height), high.max(height))
+            });
+        low / 2.0 + high / 2.0
+    }
+
+    /// A typical difference of neighbours from a plane: the scale of what a low rate loses.
+    fn roughness(&self) -> f64 {
+        let width = self.source.window.width;
+        let bends = self.heights.chunks(width).flat_map(|row| row.windows(3));
+        let (sum, count) = bends.fold((0.0, 0.0), |(sum, count), three| {
+            let bend = three[0] - 2.0 * three[1] + three[2];
+            (sum + bend * bend, count + 1.0)
+        });
+        let bend: f64 = sum / f64::max(count, 1.0);
+        bend.sqrt().max(1e-4)
+    }
+
+    /// With a step, within a bound where one is given.
+    fn lossy(&self, step_m: f64, effort: Effort, within: Option<f64>) -> Option<Coded> {
+        // As it will be stored.
+        let step_m = f64::from(step_m as f32);
+        let offset = (self.middle() / step_m).round();
+        let Window { width, height, .. } = self.source.window;
+        let values = self
+            .heights
+            .iter()
+            .map(|height| height / step_m - offset)
+            .collect();
+        if !(step_m.is_normal() && offset.abs() < 1e12) {
+            return None;
+        }
+        let tile = Coefficients::lossy(&Grid::from_values(width, height, values)?)?;
+        let (bytes, decoded) = self.codec.encode(&tile, effort);
+        let details = Details {
+            is_lossless: false,
+            step_m,
+            offset: offset as i64,
+            bytes,
+        };
+        let heights = heights(&details, &decoded, false);
+        let remains = within.and_then(|within| {
+            let differences: Vec<f64> = self
+                .source
+                .heights
+                .iter()
+                .zip(&heights)
+                .map(|(height, decoded)| height - decoded)
+                .collect();
+            let is_needed = self
+                .source
+                .valid(&differences)
+                .any(|difference| difference.abs() > within);
+            is_needed.then(|| Remains {
+                step_m: 2.0 * within,
+                values: rounded(&differences, 2.0 * within),
+            })
+        });
+        Some(self.coded(details, heights, remains))
+    }
+
+    /// Rounded to whole steps, and these without loss.
+    fn lossless(&self, step_m: f64, as_f32: bool) -> Option<Coded> {
+        let offset = (self.middle() / step_m).round();
+        if !(step_m.is_normal() && offset.abs() < 1e12) {
+            return None;
+        }
+        let Window { width, height, .. } = self.source.window;
+        let values = self
+            .heights
+            .iter()
+            .map(|height| (height / step_m).round() as i64 - offset as i64)
+            .collect();
+        let tile = Coefficients::lossless(&Grid::from_values(width, height, values)?)?;
+        let (bytes, decoded) = self.codec.encode(
+            &tile,
+            Effort {
+                bit_worth: 0.0,
+                dead_zone: 0.0,
+            },
+        );
+        let details = Details {
+            is_lossless: true,
+            step_m,
+            offset: offset as i64,
+            bytes,
+        };
+        let heights = heights(&details, &decoded, as_f32);
+        Some(self.coded(details, heights, None))
+    }
+}
