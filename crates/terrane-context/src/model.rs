@@ -44,7 +44,12 @@ impl Model {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = |source| Error::Safetensors { source };
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-        let noted = |key: &str| metadata.metadata().as_ref().and_then(|notes| notes.get(key));
+        let noted = |key: &str| {
+            metadata
+                .metadata()
+                .as_ref()
+                .and_then(|notes| notes.get(key))
+        };
         let name = noted(NAME_KEY).cloned().unwrap_or_default();
         let widths = noted(WIDTHS_KEY);
         let widths: Widths = widths
@@ -143,7 +148,12 @@ fn sizes_of(counts: &[f64]) -> Vec<u16> {
 }
 
 /// Writes a file: layers in the order of [`Widths::layers`], and counts per table.
-pub fn to_bytes(name: &str, widths: &Widths, layers: &[LayerWeights], counts: &[Vec<u64>]) -> Result<Vec<u8>> {
+pub fn to_bytes(
+    name: &str,
+    widths: &Widths,
+    layers: &[LayerWeights],
+    counts: &[Vec<u64>],
+) -> Result<Vec<u8>> {
     let le = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
     let (centres, radii, sizes) = tables_of(counts);
     let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = vec![

@@ -11,8 +11,8 @@ use terrane_format::Header;
 use terrane_format::record;
 
 use crate::Error;
-use crate::measured::Measured;
 use crate::file_model::FileModel;
+use crate::measured::Measured;
 use crate::tile_codec::TileCodec;
 
 /// Number, length and five measures before each record.
@@ -41,8 +41,8 @@ impl Journal {
     ) -> Result<Self, Error> {
         let model = codec.model.as_ref().map(FileModel::sha256);
         let settings = format!(
-            "{header:?} {model:?} {} {:?} {:?} {} {identity}",
-            codec.bits, codec.coding, codec.rate, codec.is_f32
+            "{header:?} {model:?} {} {:?} {:?} {} {} {identity}",
+            codec.bits, codec.coding, codec.rate, codec.is_f32, codec.effort
         );
         let fingerprint: [u8; 32] = Sha256::digest(settings).into();
         let mut file = OpenOptions::new()

@@ -9,10 +9,10 @@ use terrane_format::tokens::{Coding, Tokens};
 use terrane_format::{Window, integers};
 
 use crate::field::{Field, RIM};
+use crate::file_model::FileModel;
 use crate::fill::fill;
 use crate::measured::Measured;
 use crate::methods::{Method, MethodConfig, Precision};
-use crate::file_model::FileModel;
 use crate::model::TrainedModel;
 use crate::quantise::{Quantised, quantise};
 use crate::tile_source::{Source, integer_heights, rounded, search_rmse, search_size};

@@ -1,8 +1,8 @@
 //! A tile by the context codec: the step that gives a rate, and what the wavelet leaves over.
 
 use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform, UNIT};
-use terrane_format::record::{Details, Layer, Record, Remains, TileStatistics};
 use terrane_format::Window;
+use terrane_format::record::{Details, Layer, Record, Remains, TileStatistics};
 
 use crate::Error;
 use crate::file_model::FileModel;
@@ -10,12 +10,13 @@ use crate::fill::fill;
 use crate::tile_codec::{FLOAT_MARGIN, Rate, TileCodec, add_remains};
 use crate::tile_source::{Source, rounded};
 
-/// How far a step may be from its bound or error, in octaves, and how often it is corrected.
-const SEARCHES: usize = 8;
-/// How near a rate must come to its target.
-const NEAR: f64 = 0.005;
+/// How often a step is corrected.
+const SEARCHES: usize = 9;
+/// What part of an error or of a size is aimed at, and how far off it may be: never above the target.
+const AIM_RMSE: (f64, f64) = (0.996, 0.004);
+const AIM_SIZE: (f64, f64) = (0.991, 0.009);
 /// Steps to try for a bound, as multiples of it, finest first.
-const STEPS_PER_BOUND: [f64; 5] = [0.9, 1.2, 1.6, 2.1, 2.8];
+const STEPS_PER_BOUND: [f64; 6] = [1.4, 1.75, 2.1, 2.45, 2.85, 3.3];
 
 /// A coded tile: its record, the heights that come back, and the bytes of its parts.
 struct Coded {
@@ -57,7 +58,9 @@ impl TileCodec {
         let coded = match self.rate {
             Rate::Lossless => {
                 let step_m = source.exact_step(self.is_f32);
-                (step_m > 0.0).then(|| tile.lossless(step_m, self.is_f32)).flatten()
+                (step_m > 0.0)
+                    .then(|| tile.lossless(step_m, self.is_f32))
+                    .flatten()
             }
             Rate::MaxError(bound) => self.within(&tile, bound),
             Rate::Rmse(target) => self.at(&tile, target, |coded| source.rmse_of(&coded.heights)),
@@ -84,18 +87,20 @@ impl TileCodec {
         if within <= 0.0 {
             return None;
         }
-        let effort = Effort {
-            bit_worth: if self.effort == 0 { 0.0 } else { 0.05 },
+        let (steps, worths): (&[f64], &[f64]) = match self.effort {
+            0 => (&STEPS_PER_BOUND[2..3], &[0.0]),
+            1 => (&STEPS_PER_BOUND[2..4], &[0.02]),
+            2 => (&STEPS_PER_BOUND[1..], &[0.0, 0.04]),
+            _ => (&STEPS_PER_BOUND, &[0.0, 0.02, 0.05, 0.1]),
+        };
+        let efforts = worths.iter().map(|&bit_worth| Effort {
+            bit_worth,
             dead_zone: 0.0,
-        };
-        let steps = match self.effort {
-            0 => &STEPS_PER_BOUND[2..3],
-            1 => &STEPS_PER_BOUND[1..4],
-            _ => &STEPS_PER_BOUND[..],
-        };
-        let wavelets = steps
-            .iter()
-            .filter_map(|step| tile.lossy(step * bound, effort, Some(within)));
+        });
+        let wavelets = efforts.flat_map(|effort| {
+            let code = move |step: &f64| tile.lossy(step * bound, effort, Some(within));
+            steps.iter().filter_map(code)
+        });
         let whole = tile.lossless(2.0 * within, false);
         wavelets.chain(whole).min_by_key(|coded| coded.bytes)
     }
@@ -104,6 +109,8 @@ impl TileCodec {
     fn at(&self, tile: &Filled, target: f64, measure: impl Fn(&Coded) -> f64) -> Option<Coded> {
         let effort = self.choice();
         let is_rate = matches!(self.rate, Rate::Bpp(_));
+        let (aim, near) = if is_rate { AIM_SIZE } else { AIM_RMSE };
+        let target = target * aim;
         let mut step = if is_rate {
             tile.roughness() * (2.0 - target).clamp(-8.0, 3.0).exp2()
         } else {
@@ -116,10 +123,12 @@ impl TileCodec {
             let coded = tile.lossy(step, effort, None)?;
             let reached = measure(&coded).max(1e-12);
             let miss = (reached / target).ln();
-            if best.as_ref().is_none_or(|(least, _)| miss.abs() < *least) {
-                best = Some((miss.abs(), coded));
+            // Above the target only where nothing below was found.
+            let distance = if miss > near { 10.0 + miss } else { -miss };
+            if best.as_ref().is_none_or(|(least, _)| distance < *least) {
+                best = Some((distance, coded));
             }
-            if miss.abs() < NEAR {
+            if miss.abs() <= near {
                 break;
             }
             let slope = last.map_or(if is_rate { -0.6 } else { 0.8 }, |(at, value)| {
@@ -128,7 +137,9 @@ impl TileCodec {
             let limits = if is_rate { (-4.0, -0.15) } else { (0.15, 3.0) };
             let slope = if slope.is_finite() { slope } else { limits.1 };
             last = Some((step.ln(), reached.ln()));
-            step *= (-miss / slope.clamp(limits.0, limits.1)).clamp(-3.0, 3.0).exp();
+            step *= (-miss / slope.clamp(limits.0, limits.1))
+                .clamp(-3.0, 3.0)
+                .exp();
         }
         best.map(|(_, coded)| coded)
     }
@@ -149,7 +160,11 @@ impl TileCodec {
         let size = [window.width, window.height];
         let decoded = codec.decode(&details.bytes, size, transform, 0);
         let decoded = decoded.map_err(crate::model::ModelError::from)?;
-        Ok(heights(details, &decoded, self.rate == Rate::Lossless && self.is_f32))
+        Ok(heights(
+            details,
+            &decoded,
+            self.rate == Rate::Lossless && self.is_f32,
+        ))
     }
 }
 
@@ -163,7 +178,11 @@ fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
         .iter()
         .map(|&value| {
             let height = value.wrapping_add(offset) as f64 * step_m;
-            if as_f32 { f64::from(height as f32) } else { height }
+            if as_f32 {
+                f64::from(height as f32)
+            } else {
+                height
+            }
         })
         .collect()
 }
@@ -211,12 +230,10 @@ impl Filled<'_> {
     }
 
     fn middle(&self) -> f64 {
-        let (low, high) = self
-            .heights
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &height| {
-                (low.min(height), high.max(height))
-            });
+        let (low, high) = self.heights.iter().fold(
+            (f64::INFINITY, f64::NEG_INFINITY),
+            |(low, high), &height| (low.min(height), high.max(height)),
+        );
         low / 2.0 + high / 2.0
     }
 

@@ -195,7 +195,11 @@ impl Arguments {
     fn method(&self, rate: Rate) -> Result<(Method, Option<ModelFile>)> {
         let wants_tokens = self.bits.is_some() || self.fixed_width;
         ensure!(
-            !(wants_tokens && matches!(self.method, Some(MethodName::Integers | MethodName::Context))),
+            !(wants_tokens
+                && matches!(
+                    self.method,
+                    Some(MethodName::Integers | MethodName::Context)
+                )),
             "only the neural representations have tokens: leave out --bits and --fixed-width"
         );
         if self.method == Some(MethodName::Integers) {

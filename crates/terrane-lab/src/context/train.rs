@@ -158,7 +158,12 @@ fn model_bytes(
     learner: &ContextLearner,
     counts: &[Vec<u64>],
 ) -> Result<Vec<u8>> {
-    Ok(to_bytes(&config.name, &config.widths, &learner.weights()?, counts)?)
+    Ok(to_bytes(
+        &config.name,
+        &config.widths,
+        &learner.weights()?,
+        counts,
+    )?)
 }
 
 fn codec(config: &ContextConfig, learner: &ContextLearner, counts: &[Vec<u64>]) -> Result<Codec> {

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use terrane::context::Transform;
 use terrane::format::{Coding, Layer, Tokens};
-use terrane::{Rate, Terrain, TileCodec, TrainedModel};
+use terrane::{FileModel, Rate, Terrain, TileCodec, TrainedModel};
 
 use crate::{Raster, integers, open, tokens, whole};
 
@@ -54,6 +55,17 @@ fn with(codec: TileCodec, bits: u8, coding: Coding) -> TileCodec {
 }
 
 type Made = (&'static str, &'static str, Raster, TileCodec, u16);
+
+/// The context codec with the small model of the golden files, which they embed.
+fn small(rate: Rate) -> TileCodec {
+    let bytes = std::fs::read(folder().join(CONTEXT_MODEL)).unwrap();
+    TileCodec {
+        model: Some(FileModel::from_bytes(&bytes).unwrap()),
+        ..integers(rate)
+    }
+}
+
+const CONTEXT_MODEL: &str = "context.safetensors";
 
 /// The cases; adding one never changes another.
 fn cases() -> Vec<Made> {
@@ -156,6 +168,29 @@ fn cases() -> Vec<Made> {
             with(neural(Rate::MaxError(0.2)), 8, shortest),
             256,
         ),
+        (
+            "context-bound",
+            "details, what they leave over, a mask, ragged tiles, overviews, an embedded model",
+            raster(75, 52),
+            small(Rate::MaxError(0.15)),
+            32,
+        ),
+        (
+            "context-rmse",
+            "details of a tile of many levels",
+            raster(130, 97),
+            small(Rate::Rmse(0.01)),
+            256,
+        ),
+        (
+            "context-centimetres",
+            "lossless details, rounded to 32-bit floats",
+            Raster::new(90, 33, |x, y| {
+                f64::from((f64::from((x * 7 + y * y) as u32 % 900) * 0.01) as f32)
+            }),
+            small(Rate::Lossless),
+            64,
+        ),
     ]
 }
 
@@ -181,6 +216,20 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                 let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
                 all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
             }
+            Layer::Details(details) => {
+                let bytes = terrain.reader().embedded_model().unwrap().unwrap();
+                let model = FileModel::from_bytes(&bytes).unwrap();
+                let window = pyramid.window(place).unwrap();
+                let transform = if details.is_lossless {
+                    Transform::Lossless
+                } else {
+                    Transform::Lossy
+                };
+                let size = [window.width, window.height];
+                let codec = model.context().unwrap();
+                let decoded = codec.decode(&details.bytes, size, transform, 0).unwrap();
+                all.extend(decoded.values);
+            }
         }
         all.extend(record.remains.iter().flat_map(|remains| &remains.values));
     }
@@ -193,9 +242,12 @@ fn add((name, tests, raster, codec, side): &Made) {
         return;
     }
     std::fs::create_dir_all(&folder).unwrap();
-    let (file, _) = raster.try_encode(codec, 1, *side).unwrap();
+    let model = std::fs::read(self::folder().join(CONTEXT_MODEL)).unwrap();
+    let is_context = matches!(codec.model, Some(FileModel::Context(_)));
+    let embedded = is_context.then_some(&model[..]);
+    let (file, _) = raster.encode_embedding(codec, *side, embedded);
     let terrain = open(&file);
-    let has_network = codec.model.is_some();
+    let has_network = matches!(codec.model, Some(FileModel::Network(_)));
     let case = Case {
         tests: (*tests).to_owned(),
         rms_m: if has_network { 1e-4 } else { 0.0 },

@@ -1,9 +1,9 @@
 //! Damaged files: an error, never a wrong height.
 
 use terrane::format::{LevelTile, TileId};
-use terrane::{Rate, Terrain};
+use terrane::{FileModel, Rate, Terrain};
 
-use crate::{Raster, integers, tokens};
+use crate::{Raster, context, integers, tokens};
 
 /// Everything a careful reader does.
 fn read_all(file: &[u8]) -> Result<(), terrane::Error> {
@@ -19,7 +19,11 @@ fn read_all(file: &[u8]) -> Result<(), terrane::Error> {
 #[test]
 fn a_flipped_bit_anywhere_is_an_error() {
     let raster = Raster::hills(90, 180);
-    for codec in [integers(Rate::MaxError(0.5)), tokens(Rate::MaxError(0.5))] {
+    for codec in [
+        integers(Rate::MaxError(0.5)),
+        tokens(Rate::MaxError(0.5)),
+        context(Rate::MaxError(0.5)),
+    ] {
         let (file, _) = raster.encode(&codec, 1);
         read_all(&file).unwrap();
         let mut damaged = file.clone();
@@ -63,7 +67,8 @@ fn another_model_is_refused() {
     let (file, _) = Raster::hills(90, 90).encode(&tokens(Rate::Tokens), 1);
     let mut other = terrane::TrainedModel::built_in().clone();
     other.sha256[0] ^= 1;
-    let error = Terrain::open(Box::new(file), Some(other)).unwrap_err();
+    let error =
+        Terrain::open(Box::new(file), Some(FileModel::Network(Box::new(other)))).unwrap_err();
     assert!(
         error
             .to_string()

@@ -3,7 +3,7 @@
 use terrane::Rate;
 use terrane::format::Window;
 
-use crate::{Raster, greatest_difference, integers, open, tokens, whole};
+use crate::{Raster, context, greatest_difference, integers, open, tokens, whole};
 
 fn noise(column: usize, row: usize) -> f64 {
     let mut state = (column as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -52,6 +52,7 @@ fn extremes_come_back_within_the_bound() {
             for codec in [
                 integers(Rate::MaxError(bound)),
                 tokens(Rate::MaxError(bound)),
+                context(Rate::MaxError(bound)),
             ] {
                 let (file, _) = raster.encode(&codec, 1);
                 let error = greatest_difference(&raster.heights, &whole(&open(&file)));
@@ -91,7 +92,11 @@ fn gaps_anywhere_stay_gaps() {
         |x, y| if (x, y) == (299, 1) { 5.0 } else { f64::NAN },
     );
     for raster in [&frayed, &lone] {
-        for codec in [integers(Rate::MaxError(0.05)), tokens(Rate::MaxError(0.05))] {
+        for codec in [
+            integers(Rate::MaxError(0.05)),
+            tokens(Rate::MaxError(0.05)),
+            context(Rate::MaxError(0.05)),
+        ] {
             let (file, _) = raster.encode(&codec, 2);
             let terrain = open(&file);
             assert!(greatest_difference(&raster.heights, &whole(&terrain)) <= 0.05);

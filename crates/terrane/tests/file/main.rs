@@ -75,7 +75,18 @@ impl Raster {
         jobs: usize,
         side: u16,
     ) -> Result<(Vec<u8>, Measured), terrane::Error> {
-        self.encode_until(codec, jobs, side, None, usize::MAX)
+        self.encode_until(codec, jobs, side, None, usize::MAX, None)
+    }
+
+    /// The raster as a file that holds its model.
+    pub(crate) fn encode_embedding(
+        &self,
+        codec: &TileCodec,
+        side: u16,
+        model: Option<&[u8]>,
+    ) -> (Vec<u8>, Measured) {
+        self.encode_until(codec, 1, side, None, usize::MAX, model)
+            .unwrap()
     }
 
     /// Encodes with a journal, and stops after so many strips as if by a power cut.
@@ -86,6 +97,7 @@ impl Raster {
         side: u16,
         journal: Option<&Path>,
         strips: usize,
+        embedded: Option<&[u8]>,
     ) -> Result<(Vec<u8>, Measured), terrane::Error> {
         let (width, height) = (self.width as u32, self.height as u32);
         let header = Header {
@@ -136,7 +148,7 @@ impl Raster {
         let encoding = Encoding {
             header,
             codec,
-            embedded: None,
+            embedded,
             journal: journal.as_ref(),
             jobs,
         };
@@ -171,7 +183,9 @@ pub(crate) fn integers(rate: Rate) -> TileCodec {
 /// The built-in HUVR+SIREN at a rate.
 pub(crate) fn tokens(rate: Rate) -> TileCodec {
     TileCodec {
-        model: Some(FileModel::Network(Box::new(TrainedModel::built_in().clone()))),
+        model: Some(FileModel::Network(Box::new(
+            TrainedModel::built_in().clone(),
+        ))),
         ..integers(rate)
     }
 }

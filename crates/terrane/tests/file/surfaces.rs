@@ -4,7 +4,7 @@ use terrane::format::Window;
 use terrane::resample::Resampled;
 use terrane::{Rate, Surface};
 
-use crate::{Raster, integers, open, tokens, whole};
+use crate::{Raster, context, integers, open, tokens, whole};
 
 /// Points inside patches, on their borders, beside and on borders of tiles, and at the edge of the raster.
 const PIXELS: [(f64, f64); 12] = [
@@ -61,6 +61,7 @@ fn derivatives_are_those_of_the_height_everywhere() {
         integers(Rate::MaxError(0.1)),
         tokens(Rate::Tokens),
         tokens(Rate::MaxError(0.1)),
+        context(Rate::MaxError(0.1)),
     ] {
         let (file, _) = raster.encode(&codec, 2);
         let terrain = open(&file);
