@@ -1,4 +1,4 @@
-"""Checks all cases with `reader.py`: symbols, heights, and that a flipped bit is noticed. See README.md."""
+"""Checks all cases with `reader.py`: symbols, heights, extremes, and that a flipped bit is noticed. See README.md."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ import numpy as np
 import reader
 
 HERE = Path(__file__).resolve().parent
-MODEL = HERE.parent / "crates/terrane/models/huvr-siren-small.safetensors"
+MODELS = {4: HERE.parent / "crates/terrane/models/huvr-siren-small.safetensors", 5: HERE / "context.safetensors"}
 FLIPS = 200
 
 
@@ -47,16 +47,23 @@ def appendix_e():
     assert reader.crc32c((7).to_bytes(8, "little") + b"\0") == 0x7C85A6B9
 
 
-def decode(terrain):
-    """All symbols and the raster of level 0."""
+def decode(terrain, tiles):
+    """All symbols and the raster of level 0, from its tiles."""
     grid, side = terrain.head.levels[0], terrain.head.side
     symbols, heights = [np.zeros(0, np.int64)], np.full((grid.height, grid.width), np.nan)
-    for row, column, tile in terrain.tiles(0):
+    for row, column, tile in tiles:
         if tile is not None:
             symbols += [tile.symbols.ravel()] + ([] if tile.remains is None else [tile.remains.ravel()])
             window = heights[row * side : (row + 1) * side, column * side : (column + 1) * side]
             window[:] = tile.heights
     return np.concatenate(symbols), heights.ravel()
+
+
+def extremes_differ(tile, peak):
+    """Whether the heights of a tile are not within its stated extremes, or fall short of them; `peak` is allowed."""
+    heights, (low, high) = tile.heights[~tile.missing], tile.extremes
+    most = peak + 2 * np.spacing(np.float32(max(abs(low), abs(high))))  # rounded to `f32`, and then outwards
+    return heights.size and not all(-peak <= gap <= most for gap in (heights.min() - low, high - heights.max()))
 
 
 def unnoticed_flips(data):
@@ -73,18 +80,19 @@ def unnoticed_flips(data):
     return unnoticed
 
 
-def check(folder, model):
+def check(folder, models):
     """Checks one case and says what is wrong with it and how far its heights are off."""
     case = tomllib.loads((folder / "case.toml").read_text())
     data = (folder / "input.trn").read_bytes()
     wrong, measured = [], ""
     try:
-        terrain = reader.Terrain(data, model)
+        terrain = reader.Terrain(data)
+        terrain.given = models.get(terrain.head.method)
         terrain.check()
-        symbols, heights = decode(terrain)
-        for level in range(1, len(terrain.head.levels)):
-            for _ in terrain.tiles(level):
-                pass
+        levels = [[*terrain.tiles(level)] for level in range(len(terrain.head.levels))]
+        symbols, heights = decode(terrain, levels[0])
+        if any(tile is not None and extremes_differ(tile, case["peak_m"]) for tiles in levels for _, _, tile in tiles):
+            wrong.append("extremes")
         if not np.array_equal(symbols, np.fromfile(folder / "symbols.i64", "<i8")):
             wrong.append("symbols")
         golden = np.fromfile(folder / "heights.f64", "<f8")
@@ -107,10 +115,10 @@ def main():
     """Checks all cases; 1 if any fails."""
     appendix_e()
     print("appendix E            ok")
-    model, failed = MODEL.read_bytes(), False
+    models, failed = {method: path.read_bytes() for method, path in MODELS.items()}, False
     for path in sorted(HERE.glob("*/case.toml")):
         start = time.monotonic()
-        wrong, measured = check(path.parent, model)
+        wrong, measured = check(path.parent, models)
         failed |= bool(wrong)
         verdict = "FAILED: " + ", ".join(wrong) if wrong else "ok"
         print(f"{path.parent.name:22}{verdict:4}  {measured}  ({time.monotonic() - start:.1f} s)", flush=True)

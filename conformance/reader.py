@@ -30,7 +30,7 @@ class LimitExceeded(Fault):
 
 
 class NoModel(Exception):
-    """A tile of tokens needs a model that is neither embedded nor given; this is no fault of the file."""
+    """A tile of tokens or details needs a model that is neither embedded nor given; this is no fault of the file."""
 
 
 def require(condition, text, kind=Malformed):
@@ -51,6 +51,8 @@ MOST_RECORD = 2**30
 MOST_PAGE = 2**24
 MOST_MODEL = 2**34
 MOST_MODEL_SIZE = 16384  # section 16: beyond reason
+MOST_CONTEXT_SIZE = 512  # appendix F.7
+MOST_SYMBOL = 2**40  # appendix F.2
 
 
 # Section 5: basic structures
@@ -209,7 +211,7 @@ class Head:
         self.horizontal, self.vertical = cursor.numbers("II")
 
         require(not reserved and not any(reserved_too), "reserved field not 0")
-        require(self.method <= 4, f"method {self.method}", Unsupported)
+        require(self.method <= 5, f"method {self.method}", Unsupported)
         require(self.promise <= 3, f"promise {self.promise}", Unsupported)
         require(self.columns and self.rows, "a raster without pixels")
         require(max(self.columns, self.rows) <= MOST_PIXELS_ACROSS, "columns or rows", LimitExceeded)
@@ -391,9 +393,8 @@ def sign_of(remainder):
     return (remainder > 0) - (remainder < 0) + 1
 
 
-def decode_integers(data, width, height, median, missing=None):
-    """Rows of signed 64-bit integers, with prediction *median* or *nought*."""
-    coder = RangeDecoder(data)
+def read_integers(coder, width, height, median, missing=None):
+    """Rows of signed 64-bit integers out of a stream, with prediction *median* or *nought*."""
     nought, sign = contexts(20), contexts(9)
     size, second = [contexts(63) for _ in range(20)], [contexts(64) for _ in range(2)]
 
@@ -433,8 +434,15 @@ def decode_integers(data, width, height, median, missing=None):
             row_r.append(r)
         rows.append(row)
         above, above_r = row, row_r + [0]
-    coder.end()
     return np.array(rows, np.int64)
+
+
+def decode_integers(data, width, height, median, missing=None):
+    """Integers with a stream of their own."""
+    coder = RangeDecoder(data)
+    integers = read_integers(coder, width, height, median, missing)
+    coder.end()
+    return integers
 
 
 def decode_symbols(data, coding, bits, model):
@@ -464,20 +472,23 @@ def decode_symbols(data, coding, bits, model):
 # Section 13 and appendix C: the model and its heights
 
 
-def read_safetensors(data):
-    """The configuration and all arrays of a model, as `f32`."""
-    kinds = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+INTEGERS = {"I8": "|i1", "U8": "|u1", "U16": "<u2", "I32": "<i4"}
+
+
+def read_safetensors(data, key, parse, kinds):
+    """The configuration of a model, parsed from its metadata, and all arrays; floats as `f32`."""
     arrays = {}
     try:
         start = 8 + int.from_bytes(data[:8], "little")
         entries = json.loads(data[8:start])
-        config = tomllib.loads(entries.pop("__metadata__")["config"])
+        config = parse(entries.pop("__metadata__")[key])
         for name, entry in entries.items():
             first, last = entry["data_offsets"]
             array = np.frombuffer(data[start + first : start + last], kinds[entry["dtype"]])
             if entry["dtype"] == "BF16":
                 array = (array.astype("<u4") << 16).view("<f4")
-            arrays[name] = array.astype(np.float32).reshape(entry["shape"])
+            arrays[name] = (array.astype(np.float32) if kinds is FLOATS else array).reshape(entry["shape"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Malformed(f"the model is no safetensors file with a configuration: {error!r}") from error
     return config, arrays
@@ -500,7 +511,7 @@ class HuvrSiren:
     }
 
     def __init__(self, data):
-        config, self.arrays = read_safetensors(data)
+        config, self.arrays = read_safetensors(data, "config", tomllib.loads, FLOATS)
         try:
             method = config["method"]
             require(method["kind"] == "huvr-siren", f"a model of kind {method['kind']}", Unsupported)
@@ -614,12 +625,268 @@ class HuvrSiren:
         return shares @ np.concatenate(strips) @ shares.T
 
 
+# Appendix F: the context codec
+
+PHASES = ((0, 0), (1, 1), (0, 1), (1, 0))  # parities of row and column
+THRESHOLDS = np.array(
+    [
+        *(3, 7, 11, 15, 19, 23, 27, 32, 36, 41, 46, 51, 56, 61, 67, 73, 79, 85, 92, 99, 107, 115, 123, 132, 142, 152),
+        *(162, 173, 185, 198, 211, 225, 240, 256, 273, 291, 310, 331, 353, 376, 400, 426, 454, 484, 515, 548, 584, 622),
+        *(662, 705, 751, 799, 851, 906, 964, 1027, 1093, 1163, 1239, 1319, 1404, 1494, 1591, 1693, 1803, 1919, 2043),
+        *(2174, 2315, 2464, 2623, 2792, 2972, 3164, 3368, 3585, 3816, 4062, 4324, 4603, 4900, 5216, 5553, 5911, 6292),
+        *(6698, 7130, 7590, 8079, 8600, 9155, 9745, 10374, 11043, 11755, 12513, 13320, 14179, 15093, 16067, 17103),
+        *(18206, 19380, 20630, 21961, 23377, 24885, 26489, 28198, 30016, 31952, 34013, 36207, 38542, 41027, 43674),
+        *(46490, 49488, 52680, 56078, 59694, 63544, 67643, 72005, 76649, 81592, 86855),
+    ]
+)
+
+
+def companded(x):
+    """From −127 to 127: how many thresholds the magnitude reaches, with the sign."""
+    x = np.clip(x, -THRESHOLDS[-1], THRESHOLDS[-1])  # −2^63 has no magnitude of 64 bits
+    return np.sign(x) * np.searchsorted(THRESHOLDS, np.abs(x), "right")
+
+
+def scaled(factor, x):
+    """T of appendix F.1."""
+    return (factor * x + 32768) >> 16
+
+
+def join_lines(even, odd, lossless):
+    """A picture of its even and its odd rows."""
+    if not len(odd):
+        return even
+    even, odd, joined = even.copy(), odd.copy(), np.zeros((len(even) + len(odd), even.shape[1]), np.int64)
+    i, j = np.arange(len(even)), np.arange(len(odd))
+
+    def by_even():
+        """For each odd row the sum of its neighbours."""
+        return even[j] + even[np.minimum(j + 1, i[-1])]
+
+    def by_odd():
+        """For each even row the sum of its neighbours."""
+        return odd[np.maximum(i - 1, 0)] + odd[np.minimum(i, j[-1])]
+
+    if lossless:
+        even -= (by_odd() + 2) >> 2
+        odd += by_even() >> 1
+    else:
+        for factor, factor_of_odd in ((29066, 57862), (-3472, -103949)):
+            even -= scaled(factor, by_odd())
+            odd -= scaled(factor_of_odd, by_even())
+    joined[::2], joined[1::2] = even, odd
+    return joined
+
+
+def join(low, bands, lossless):
+    """The picture of its low and its three bands of details."""
+    across, down, both = bands
+    if not lossless and len(low) + len(down) > 1 and low.shape[1] + across.shape[1] > 1:
+        low, both = scaled(49589, low), scaled(86612, both)
+    even, odd = join_lines(low, down, lossless), join_lines(across, both, lossless)
+    return join_lines(even.T, odd.T, lossless).T
+
+
+def activations(sums):
+    """Outputs of a layer."""
+    return np.clip((sums + 32) >> 6, 0, 127)
+
+
+def window(plane, reach, rows, columns):
+    """The values around all places of two ranges, of a plane that has `reach` more pixels on each side."""
+    return [
+        plane[rows.start + dy : rows.stop + dy : rows.step, columns.start + dx : columns.stop + dx : columns.step]
+        for dy in range(2 * reach + 1)
+        for dx in range(2 * reach + 1)
+    ]
+
+
+def refined_planes(seen):
+    """Planes 0 to 5, from the seen picture."""
+    (height, width), padded = seen.shape, np.pad(seen, 2, "edge")
+
+    def at(x, y):
+        """The seen picture, moved."""
+        return padded[2 + y : 2 + y + height, 2 + x : 2 + x + width]
+
+    around = sum(at(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1)) - seen
+    return [
+        companded((8 * seen - around) >> 3),
+        companded(at(-1, 0) - 2 * seen + at(1, 0)),
+        companded(at(0, -1) - 2 * seen + at(0, 1)),
+        companded((at(-1, -1) - at(1, -1) - at(-1, 1) + at(1, 1)) >> 2),
+        companded(at(2, 0) - 3 * at(1, 0) + 3 * seen - at(-1, 0)),
+        companded(at(0, 2) - 3 * at(0, 1) + 3 * seen - at(0, -1)),
+    ]
+
+
+def coarser_plane(band, height, width):
+    """Plane 6, 7 or 8, from a band of the next coarser level."""
+    if not band.size:
+        return np.zeros((height, width), np.int64)
+    rows, columns = (np.minimum(np.arange(n) // 2, m - 1) for n, m in zip((height, width), band.shape))
+    return companded(64 * band[np.ix_(rows, columns)])
+
+
+class ContextCodec:
+    """A model of method 5, in exact integers."""
+
+    def __init__(self, data):
+        sizes, arrays = read_safetensors(data, "terrane.context", json.loads, INTEGERS)
+        names = "reach", "stem", "trunk", "hidden", "last", "dequantiser"
+        require(isinstance(sizes, dict) and all(type(sizes.get(name)) is int for name in names), "sizes of the model")
+        self.reach, stem, trunk, hidden, last, self.dequantiser = (sizes[name] for name in names)
+        require(self.reach in (1, 2), "another reach")
+        require(all(1 <= n <= MOST_CONTEXT_SIZE for n in (stem, trunk, hidden, last)), "a size beyond reason")
+        require(0 <= self.dequantiser <= MOST_CONTEXT_SIZE, "a size beyond reason")
+
+        def array(name, kind, *shape):
+            """An array that must be there with this type and shape."""
+            require(name in arrays, f"the model has no {name}")
+            require(arrays[name].dtype == kind, f"{name} has another type")
+            require(arrays[name].shape == shape, f"{name} has another shape")
+            return arrays[name].astype(np.int64)
+
+        layers = {"trunk.0": (10 + 9 * (2 * self.reach + 1) ** 2, stem), "trunk.1": (stem, trunk)}
+        for band in range(3):
+            for phase in range(4):
+                inputs = trunk + 18 * band + 2 * len(self.known(phase))
+                layers |= {f"head.{band}.{phase}.0": (inputs, hidden), f"head.{band}.{phase}.1": (hidden, last)}
+                layers |= {f"head.{band}.{phase}.2": (last, 2)}
+        if self.dequantiser:
+            layers |= {"dequantiser.0": (trunk + 27, self.dequantiser), "dequantiser.1": (self.dequantiser, 3)}
+        self.layers = {}
+        for name, (inputs, outputs) in layers.items():
+            weight, bias = array(f"{name}.weight", "i1", outputs, inputs), array(f"{name}.bias", "<i4", outputs)
+            require(np.all(127 * np.abs(weight).sum(1) + np.abs(bias) + 64 < 2**24), f"{name} has too large sums")
+            self.layers[name] = weight, bias
+
+        self.centres = array("tables.centre", "<i4", 48 * 13).tolist()
+        self.radii = array("tables.radius", "u1", 48 * 13).tolist()
+        ends = [*accumulate((2 * radius + 3 for radius in self.radii), initial=0)]
+        sizes = array("tables.size", "<u2", ends[-1]).tolist()
+        require(min(sizes) >= 1, "a size of a table")
+        self.starts = [[*accumulate(sizes[a:b], initial=0)] for a, b in zip(ends, ends[1:])]
+        require(all(starts[-1] == 65536 for starts in self.starts), "a table with another sum")
+
+    @staticmethod
+    def known(phase):
+        """Which of the nine places of a window have a phase before this one."""
+        y, x = PHASES[phase]
+        return [i for i in range(9) if PHASES.index(((y + i // 3 + 1) % 2, (x + i % 3 + 1) % 2)) < phase]
+
+    def sums(self, name, inputs):
+        """The sums of a layer, [output, row, column], of inputs that are pictures or, but for the last, numbers."""
+        weight, bias = self.layers[name]
+        sums = np.zeros((len(bias), *inputs[-1].shape), np.int64) + bias[:, None, None]
+        for column, values in zip(weight.T[:, :, None, None], inputs, strict=True):
+            sums += column * values
+        return sums
+
+    def trunk(self, seen, level, coarser):
+        """The trunk's outputs at all places of a level, given the bands of the next coarser one, if any."""
+        height, width = seen.shape
+        bands = coarser or [np.zeros((0, 0), np.int64)] * 3
+        planes = refined_planes(seen) + [coarser_plane(band, height, width) for band in bands]
+        means = [64 * int(np.abs(band).astype(object).sum()) // band.size if band.size else 0 for band in bands]
+        inputs = [64 * (i == min(level, 5)) for i in range(6)] + [companded(mean) for mean in means]
+        inputs.append(0 if coarser else 64)
+        for plane in planes:
+            inputs += window(np.pad(plane, self.reach), self.reach, range(height), range(width))
+        return activations(self.sums("trunk.1", activations(self.sums("trunk.0", inputs))))
+
+    def symbol(self, coder, mean, scale):
+        """One symbol (F.3)."""
+        shift = -(-max(scale - 47, 0) // 6)
+        table = (scale - 6 * shift) * 13 + abs(mean)
+        centre, radius = self.centres[table], self.radii[table]
+        k = coder.symbol(self.starts[table])
+        value = centre - radius - 1 + k
+        if k in (0, 2 * radius + 2):
+            n = min(coder.raw(6), 62)
+            more = 2**n + coder.raw(n) - 1
+            value = signed(value + more if k else value - more)
+        if shift:
+            value = signed((value << shift) + coder.raw(shift) - 2 ** (shift - 1))
+        if mean < 0:
+            value = signed(-value)
+        return min(max(value, -MOST_SYMBOL), MOST_SYMBOL)
+
+    def band(self, coder, trunk, planes, symbols):
+        """Reads the symbols of the next band, phase by phase, and adds its plane to those of the bands before."""
+        number, (height, width) = len(planes), symbols.shape
+        plane = np.zeros((trunk.shape[1] + 2, trunk.shape[2] + 2), np.int64)
+        planes.append(plane)
+        for phase, (y, x) in enumerate(PHASES):
+            rows, columns = range(y, height, 2), range(x, width, 2)
+            if not rows or not columns:
+                continue
+            inputs = [*trunk[:, y:height:2, x:width:2]]
+            for other in planes[:-1]:
+                values = window(other, 1, rows, columns)
+                inputs += values + [np.abs(v) for v in values]
+            values = window(plane, 1, rows, columns)
+            values = [values[i] for i in self.known(phase)]
+            inputs += values + [np.abs(v) for v in values]
+            for layer in range(2):
+                inputs = activations(self.sums(f"head.{number}.{phase}.{layer}", inputs))
+            m, s = self.sums(f"head.{number}.{phase}.2", inputs)
+            means = np.clip((m + 256) >> 9, -12, 12).ravel().tolist()
+            scales = np.clip(20 + ((s + 128) >> 8), 0, 263).ravel().tolist()
+            found = [self.symbol(coder, mean, scale) for mean, scale in zip(means, scales)]
+            symbols[y::2, x::2] = np.array(found, np.int64).reshape(len(rows), len(columns))
+            plane[1 : height + 1, 1 : width + 1] = companded(64 * symbols)
+
+    def offsets(self, trunk, planes):
+        """What is added to 64 times each symbol, for the three bands at all places (F.6)."""
+        inputs, (_, height, width) = [*trunk], trunk.shape
+        for plane in planes:
+            inputs += window(plane, 1, range(height), range(width))
+        sums = self.sums("dequantiser.1", activations(self.sums("dequantiser.0", inputs)))
+        return np.clip((sums + 16) >> 5, -32, 32)
+
+    def decode(self, data, width, height, lossless):
+        """The integers U of a window (F.2)."""
+        coder, sizes = RangeDecoder(data), []
+        while max(width, height) > 8:
+            sizes.append((height, width))
+            width, height = -(-width // 2), -(-height // 2)
+        coarsest = read_integers(coder, width, height, True)
+        require((coarsest >= -MOST_SYMBOL).all() and (coarsest <= MOST_SYMBOL).all(), "a coarsest picture too high")
+        unit = 1 if lossless else 64
+        seen = decoded = unit * coarsest
+        coarser = None
+        for level in range(len(sizes) - 1, -1, -1):
+            height, width = sizes[level]
+            shapes = (-(-height // 2), width // 2), (height // 2, -(-width // 2)), (height // 2, width // 2)
+            bands, planes, trunk = [np.zeros(shape, np.int64) for shape in shapes], [], None
+            for symbols in bands:
+                if symbols.size and not coder.raw(1):
+                    trunk = self.trunk(seen * (64 // unit), level, coarser) if trunk is None else trunk
+                    self.band(coder, trunk, planes, symbols)
+                else:
+                    planes.append(np.zeros((len(seen) + 2, seen.shape[1] + 2), np.int64))
+            details = [unit * symbols for symbols in bands]
+            if not lossless:
+                corrected = details
+                if self.dequantiser and trunk is not None:
+                    offsets = self.offsets(trunk, planes)
+                    corrected = [d + offset[: len(d), : d.shape[1]] for d, offset in zip(details, offsets)]
+                decoded = join(decoded, corrected, lossless)
+            seen, coarser = join(seen, details, lossless), bands
+        coder.end()
+        return seen if lossless else decoded
+
+
 # Sections 9, 10 and 13: pages, records and heights
 
 
 @dataclass
 class Tile:
-    """A decoded tile: all arrays are [height, width], but symbols of tokens are [count, channels]."""
+    """A decoded tile: all arrays are [height, width], but symbols of tokens are [count, channels].
+
+    The symbols of details are the integers U of appendix F.
+    """
 
     missing: np.ndarray
     symbols: np.ndarray
@@ -685,11 +952,13 @@ class Terrain:
     @cached_property
     def model(self):
         """The model, embedded or given."""
-        require(self.head.method, "tokens in a file without a model")
+        require(self.head.method, "tokens or details in a file without a model")
         data = self.embedded_model() or self.given
         if data is None:
             raise NoModel(self.head.model.name)
         require(hashlib.sha256(data).digest() == self.head.model.sha256, "another SHA-256 of the model")
+        if self.head.method == 5:
+            return ContextCodec(data)
         model = HuvrSiren(data)
         require(self.head.method == 4, "a model of another method")
         require(model.side == self.head.side, "the model has another side")
@@ -718,12 +987,15 @@ class Terrain:
         width, height = min(side, grid.width - column * side), min(side, grid.height - row * side)
         cursor = Cursor(record)
         kind, flags, *statistics = cursor.numbers("BB4f")
-        require(kind <= 1, f"kind {kind}", Unsupported)
+        require(kind <= 2, f"kind {kind}", Unsupported)
         require(flags < 4, "reserved bits of a record", Unsupported)
-        require(kind == 1 or not flags & 2, "remains with integers")
+        require(kind != 1 or self.head.method != 5, "tokens in a file of details")
+        require(kind != 2 or self.head.method == 5, "details in a file of another method")
+        require(kind or not flags & 2, "remains with integers")
         missing = decode_mask(cursor.block(), width, height) if flags & 1 else np.zeros((height, width), bool)
         layer = Cursor(cursor.block())
-        symbols, heights = (self.tokens if kind else self.integers)(layer, missing)
+        require(kind != 2 or not flags & 2 or layer.data[:1] != b"\1", "remains with lossless details")
+        symbols, heights = (self.integers, self.tokens, self.details)[kind](layer, missing)
         remains = None
         if flags & 2:
             step = cursor.number("d")
@@ -766,6 +1038,21 @@ class Terrain:
         symbols = decode_symbols(layer.rest(), coding, bits, self.model)
         values = self.model.values(symbols.astype(np.float32) * steps)
         return symbols, low + extent * values[:height, :width]
+
+    def details(self, layer, missing):
+        """Integers and heights of a layer of details."""
+        height, width = missing.shape
+        transform = layer.number("B")
+        require(transform <= 1, f"transform {transform}", Unsupported)
+        step, offset = layer.number("fd"[transform]), layer.zigzag()
+        require(step > 0 and math.isfinite(step), "step of the details")
+        integers = self.model.decode(layer.rest(), width, height, bool(transform))
+        if not transform:
+            return integers, (integers + signed(64 * offset)).astype(np.float64) * (step / 64)
+        heights = (integers + offset).astype(np.float64) * step
+        if self.head.promise == 3:
+            heights = heights.astype(np.float32).astype(np.float64)
+        return integers, heights
 
     def tiles(self, level):
         """Row, column and tile of all tiles of a level, in the order of their numbers."""

@@ -3,204 +3,26 @@
 use terrane_format::coder::{Decoder, Encoder};
 use terrane_format::integers::{self, Prediction};
 
-use crate::compand::{Compander, UNIT};
-use crate::distribution::{Context, MOST_SYMBOL};
+use crate::compand::UNIT;
+use crate::distribution::MOST_SYMBOL;
 use crate::grid::Grid;
+use crate::level::{Band, Join, Offsets, Trunk, Trunks};
 use crate::model::Model;
 use crate::network::Scratch;
-use crate::planes::{LANES, PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps};
-use crate::simd::{self, Work};
-use crate::wavelet::{BANDS, Split, join_53, join_97, split_53, split_97, split_sizes};
+use crate::planes::{PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps};
+use crate::simd;
+use crate::stream::{Effort, Reading, Stream, Writing};
+use crate::tile::{Tile, Transform, level_sizes};
+use crate::wavelet::{BANDS, Split};
 use crate::{Error, Result};
-
-/// Levels go on until neither side is longer than this.
-const COARSEST: usize = 8;
-
-/// How heights become coefficients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transform {
-    /// CDF 9/7; coefficients are rounded to steps.
-    Lossy,
-    /// The reversible 5/3 of whole numbers.
-    Lossless,
-}
-
-/// How symbols are chosen.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effort {
-    /// What a bit is worth, in squares of a step; 0 rounds to the nearest.
-    pub bit_worth: f64,
-    /// Part of a step by which rounding is moved towards 0.
-    pub dead_zone: f64,
-}
-
-/// A tile in steps: its coefficients, coarsest picture first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tile {
-    /// Size of the tile.
-    pub width: usize,
-    /// Size of the tile.
-    pub height: usize,
-    /// How it was made.
-    pub transform: Transform,
-    /// The coarsest picture, in steps.
-    pub coarsest: Grid<f64>,
-    /// Bands of details in steps, finest level first.
-    pub levels: Vec<[Grid<f64>; BANDS]>,
-}
-
-/// Sizes of all levels' bands, finest first, and of the coarsest picture.
-fn level_sizes(width: usize, height: usize) -> (Vec<[[usize; 2]; BANDS]>, [usize; 2]) {
-    let mut low = [width, height];
-    let mut levels = Vec::new();
-    while low[0].max(low[1]) > COARSEST {
-        let (next, bands) = split_sizes(low[0], low[1]);
-        levels.push(bands);
-        low = next;
-    }
-    (levels, low)
-}
-
-impl Tile {
-    /// Transforms heights in steps; `None` where they are not finite or too large.
-    pub fn lossy(heights: &Grid<f64>) -> Option<Self> {
-        let limit = (MOST_SYMBOL >> 12) as f64;
-        if heights.values.iter().any(|value| !(value.abs() < limit)) {
-            return None;
-        }
-        let mut low = heights.clone();
-        let mut levels = Vec::new();
-        while low.width.max(low.height) > COARSEST {
-            let split = split_97(&low);
-            low = split.low;
-            levels.push(split.bands);
-        }
-        Some(Self {
-            width: heights.width,
-            height: heights.height,
-            transform: Transform::Lossy,
-            coarsest: low,
-            levels,
-        })
-    }
-
-    /// Transforms whole numbers; `None` where they are too large.
-    pub fn lossless(heights: &Grid<i64>) -> Option<Self> {
-        if heights
-            .values
-            .iter()
-            .any(|value| value.abs() > MOST_SYMBOL >> 12)
-        {
-            return None;
-        }
-        let mut low = heights.clone();
-        let mut levels = Vec::new();
-        let floats = |grid: Grid<i64>| Grid {
-            width: grid.width,
-            height: grid.height,
-            values: grid
-                .values
-                .iter()
-                .map(|&value| value as f64)
-                .collect::<Vec<_>>(),
-        };
-        while low.width.max(low.height) > COARSEST {
-            let split = split_53(&low);
-            low = split.low;
-            levels.push(split.bands.map(floats));
-        }
-        Some(Self {
-            width: heights.width,
-            height: heights.height,
-            transform: Transform::Lossless,
-            coarsest: floats(low),
-            levels,
-        })
-    }
-}
-
-/// Where symbols come from: bytes, or coefficients that go to bytes.
-trait Stream {
-    /// Whether a band has any symbol but 0.
-    fn is_empty(&mut self, level: usize, band: usize) -> bool;
-    /// The next symbol.
-    fn symbol(&mut self, model: &Model, context: Context, band: usize, place: usize) -> i64;
-}
-
-struct Reading<'a> {
-    decoder: Decoder<'a>,
-}
-
-impl Stream for Reading<'_> {
-    fn is_empty(&mut self, _: usize, _: usize) -> bool {
-        self.decoder.raw(1) == 1
-    }
-
-    #[inline(always)]
-    fn symbol(&mut self, model: &Model, context: Context, _: usize, _: usize) -> i64 {
-        let symbol = model.distributions.read(&mut self.decoder, context);
-        symbol.clamp(-MOST_SYMBOL, MOST_SYMBOL)
-    }
-}
-
-struct Writing<'a> {
-    encoder: Encoder,
-    tile: &'a Tile,
-    effort: Effort,
-    level: usize,
-    /// Where symbols are counted too.
-    counts: Option<&'a mut Vec<Vec<u64>>>,
-}
-
-impl Writing<'_> {
-    /// The nearest symbol, a little towards 0.
-    fn nearest(&self, value: f64) -> i64 {
-        let magnitude = (value.abs() + 0.5 - self.effort.dead_zone).floor();
-        magnitude.copysign(value) as i64
-    }
-}
-
-impl Stream for Writing<'_> {
-    fn is_empty(&mut self, level: usize, band: usize) -> bool {
-        self.level = level;
-        let values = &self.tile.levels[level][band].values;
-        let is_empty = values.iter().all(|&value| self.nearest(value) == 0);
-        self.encoder.raw(is_empty.into(), 1);
-        is_empty
-    }
-
-    #[inline(always)]
-    fn symbol(&mut self, model: &Model, context: Context, band: usize, place: usize) -> i64 {
-        let value = self.tile.levels[self.level][band].values[place];
-        let mut symbol = self.nearest(value);
-        if self.effort.bit_worth > 0.0 && symbol != 0 {
-            let price = |symbol: i64| {
-                let error = value - symbol as f64;
-                error * error
-                    + self.effort.bit_worth * f64::from(model.distributions.cost(context, symbol))
-            };
-            let lower = symbol - symbol.signum();
-            if price(lower) < price(symbol) {
-                symbol = lower;
-            }
-        }
-        model
-            .distributions
-            .write(&mut self.encoder, context, symbol);
-        if let Some(counts) = &mut self.counts {
-            model.distributions.count(context, symbol, counts);
-        }
-        symbol
-    }
-}
 
 /// A model with everything that coding needs.
 #[derive(Debug)]
 pub struct Codec {
-    model: Model,
-    trunk: Vec<Tap>,
-    heads: Vec<Vec<Tap>>,
-    dequantiser: Vec<Tap>,
+    pub(crate) model: Model,
+    pub(crate) trunk: Vec<Tap>,
+    pub(crate) heads: Vec<Vec<Tap>>,
+    pub(crate) dequantiser: Vec<Tap>,
 }
 
 impl Codec {
@@ -324,25 +146,13 @@ impl Codec {
         let mut scratch = Scratch::new(&self.model.network);
         let mut parents: Option<[Grid<i64>; BANDS]> = None;
         for (level, sizes) in sizes.iter().enumerate().skip(skip).rev() {
-            let seen = match transform {
-                Transform::Lossy => None,
-                Transform::Lossless => Some(Grid {
-                    width: low.width,
-                    height: low.height,
-                    values: low
-                        .values
-                        .iter()
-                        .map(|value| value.wrapping_mul(UNIT))
-                        .collect(),
-                }),
-            };
-            let seen = seen.as_ref().unwrap_or(&low);
-            let mut bands: [Grid<i64>; BANDS] =
-                sizes.map(|[width, height]| Grid::new(width, height));
+            let scaled = (unit != UNIT).then(|| times(&low, UNIT / unit));
+            let seen = scaled.as_ref().unwrap_or(&low);
+            let mut bands = sizes.map(|[width, height]| Grid::new(width, height));
             // Planes and trunk are only needed where a band has symbols.
-            let mut context: Option<(Planes, [Vec<f32>; 4])> = None;
-            for (band, symbols) in bands.iter_mut().enumerate() {
-                if symbols.values.is_empty() || stream.is_empty(level, band) {
+            let mut context: Option<(Planes, Trunks)> = None;
+            for (number, symbols) in bands.iter_mut().enumerate() {
+                if symbols.values.is_empty() || stream.is_empty(level, number) {
                     continue;
                 }
                 let scratch = &mut scratch;
@@ -361,50 +171,34 @@ impl Codec {
                     scratch,
                     planes,
                     trunks,
-                    band,
+                    number,
                     symbols,
                 });
             }
+            let details = bands.each_ref().map(|band| times(band, unit));
             if transform == Transform::Lossy {
-                let details: [Grid<i64>; BANDS] = bands.each_ref().map(|band| Grid {
-                    width: band.width,
-                    height: band.height,
-                    values: band.values.iter().map(|symbol| symbol * UNIT).collect(),
-                });
-                let mut finer = details.clone();
+                let mut bands = details.clone();
                 if let Some((planes, trunks)) = &context {
                     simd::run(Offsets {
                         codec: self,
                         scratch: &mut scratch,
                         planes,
                         trunks,
-                        details: &mut finer,
+                        details: &mut bands,
                     });
                 }
-                decoded = simd::run(Join(
-                    Split {
-                        low: decoded,
-                        bands: finer,
-                    },
-                    true,
-                ));
-                if level > skip {
-                    low = simd::run(Join(
-                        Split {
-                            low,
-                            bands: details,
-                        },
-                        true,
-                    ));
-                }
-            } else {
-                low = simd::run(Join(
-                    Split {
-                        low,
-                        bands: bands.clone(),
-                    },
-                    false,
-                ));
+                let split = Split {
+                    low: decoded,
+                    bands,
+                };
+                decoded = simd::run(Join { split, transform });
+            }
+            if transform == Transform::Lossless || level > skip {
+                let split = Split {
+                    low,
+                    bands: details,
+                };
+                low = simd::run(Join { split, transform });
             }
             parents = Some(bands);
         }
@@ -415,156 +209,16 @@ impl Codec {
     }
 }
 
-struct Join(Split<i64>, bool);
-
-impl Work for Join {
-    type Output = Grid<i64>;
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) -> Grid<i64> {
-        if self.1 {
-            join_97(self.0)
-        } else {
-            join_53(self.0)
-        }
+fn times(grid: &Grid<i64>, factor: i64) -> Grid<i64> {
+    Grid {
+        width: grid.width,
+        height: grid.height,
+        values: grid
+            .values
+            .iter()
+            .map(|value| value.wrapping_mul(factor))
+            .collect(),
     }
-}
-
-/// The trunk at all places of a level, phase by phase, in blocks of [`LANES`].
-struct Trunk<'a> {
-    codec: &'a Codec,
-    planes: &'a Planes,
-    scratch: &'a mut Scratch,
-}
-
-impl Work for Trunk<'_> {
-    type Output = [Vec<f32>; 4];
-
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) -> Self::Output {
-        let network = &self.codec.model.network;
-        let width = network.widths.trunk * LANES;
-        let bias = network.trunk_bias(&self.planes.constants);
-        let stretch = self.planes.stretch();
-        let mut trunks = [const { Vec::new() }; 4];
-        for (phase, out) in trunks.iter_mut().enumerate() {
-            out.reserve(stretch.len().div_ceil(LANES) * width);
-            for start in stretch.clone().step_by(LANES) {
-                self.planes
-                    .gather(&self.codec.trunk, phase, start, self.scratch.inputs());
-                out.extend_from_slice(network.trunk::<FUSED>(&bias, self.scratch));
-            }
-        }
-        trunks
-    }
-}
-
-/// One band of a level.
-struct Band<'a, S> {
-    codec: &'a Codec,
-    stream: &'a mut S,
-    scratch: &'a mut Scratch,
-    planes: &'a mut Planes,
-    trunks: &'a [Vec<f32>; 4],
-    band: usize,
-    symbols: &'a mut Grid<i64>,
-}
-
-impl<S: Stream> Work for Band<'_, S> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        let compander = Compander::get();
-        let model = &self.codec.model;
-        let width = model.network.widths.trunk * LANES;
-        let stretch = self.planes.stretch();
-        for (phase, trunks) in self.trunks.iter().enumerate() {
-            let head = self.band * PHASES.len() + phase;
-            let taps = &self.codec.heads[head];
-            for (start, trunk) in stretch
-                .clone()
-                .step_by(LANES)
-                .zip(trunks.chunks_exact(width))
-            {
-                let inputs = self.scratch.inputs();
-                inputs[..width].copy_from_slice(trunk);
-                self.planes.gather(taps, phase, start, &mut inputs[width..]);
-                let sums = model.network.head::<FUSED>(head, self.scratch);
-                let mut contexts = [Context::default(); LANES];
-                for (lane, context) in contexts.iter_mut().enumerate() {
-                    *context = Context::new(sums[lane], sums[LANES + lane]);
-                }
-                let end = stretch.end.min(start + LANES);
-                for (index, &context) in (start..end).zip(&contexts) {
-                    let Some([column, row]) = self.planes.place(phase, index) else {
-                        continue;
-                    };
-                    if column >= self.symbols.width || row >= self.symbols.height {
-                        continue;
-                    }
-                    let place = row * self.symbols.width + column;
-                    let symbol = self.stream.symbol(model, context, self.band, place);
-                    if symbol != 0 {
-                        self.symbols.values[place] = symbol;
-                        let seen = compander.whole(symbol);
-                        self.planes.set_symbol(self.band, phase, index, seen);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What is to be added to the symbols of a level, in 1/64 steps.
-struct Offsets<'a> {
-    codec: &'a Codec,
-    scratch: &'a mut Scratch,
-    planes: &'a Planes,
-    trunks: &'a [Vec<f32>; 4],
-    details: &'a mut [Grid<i64>; BANDS],
-}
-
-impl Work for Offsets<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        let network = &self.codec.model.network;
-        let width = network.widths.trunk * LANES;
-        let stretch = self.planes.stretch();
-        for (phase, trunks) in self.trunks.iter().enumerate() {
-            for (start, trunk) in stretch
-                .clone()
-                .step_by(LANES)
-                .zip(trunks.chunks_exact(width))
-            {
-                let inputs = self.scratch.inputs();
-                inputs[..width].copy_from_slice(trunk);
-                let taps = &self.codec.dequantiser;
-                self.planes.gather(taps, phase, start, &mut inputs[width..]);
-                let Some(sums) = network.dequantiser::<FUSED>(self.scratch) else {
-                    return;
-                };
-                for index in start..stretch.end.min(start + LANES) {
-                    let Some([column, row]) = self.planes.place(phase, index) else {
-                        continue;
-                    };
-                    for (band, details) in self.details.iter_mut().enumerate() {
-                        if column < details.width && row < details.height {
-                            let place = row * details.width + column;
-                            details.values[place] += offset(sums[band * LANES + index - start]);
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The dequantiser's offset in 1/64 steps, at most half a step.
-#[inline(always)]
-fn offset(sum: f32) -> i64 {
-    ((sum as i32 + 16) >> 5).clamp(-32, 32).into()
 }
 
 #[cfg(test)]

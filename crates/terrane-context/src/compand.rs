@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// Units of a quantisation step.
 pub const UNIT: i64 = 64;
 /// The greatest value.
-pub const MOST: u8 = 127;
+pub(crate) const MOST: u8 = 127;
 
 /// Where each value from 1 begins.
 const THRESHOLDS: [u32; MOST as usize] = [
@@ -24,16 +24,21 @@ const THRESHOLDS: [u32; MOST as usize] = [
 
 /// Looks values up.
 #[derive(Debug)]
-pub struct Compander {
+pub(crate) struct Compander {
     /// By magnitude in 1/64 steps, up to the last threshold.
     fine: Vec<u8>,
     /// By magnitude in whole steps.
     whole: Vec<u8>,
+    /// Of the numbers from −[`NEAR`] on, which are most.
+    near: Vec<f32>,
 }
+
+/// Numbers of 1/64 steps that are looked up with their sign.
+const NEAR: i64 = 4096;
 
 impl Compander {
     /// The one there is.
-    pub fn get() -> &'static Self {
+    pub(crate) fn get() -> &'static Self {
         static COMPANDER: OnceLock<Compander> = OnceLock::new();
         COMPANDER.get_or_init(|| {
             let mut fine = Vec::with_capacity(THRESHOLDS[MOST as usize - 1] as usize + 1);
@@ -45,12 +50,24 @@ impl Compander {
                 .map_while(|step| fine.get(step * UNIT as usize).copied())
                 .chain([MOST])
                 .collect();
-            Self { fine, whole }
+            let mut compander = Self {
+                fine,
+                whole,
+                near: Vec::new(),
+            };
+            compander.near = (-NEAR..NEAR).map(|units| compander.far(units)).collect();
+            compander
         })
     }
 
     /// The value of a number of 1/64 steps, as a float that holds an integer.
-    pub fn fine(&self, units: i64) -> f32 {
+    #[inline(always)]
+    pub(crate) fn fine(&self, units: i64) -> f32 {
+        let near = self.near.get(units.wrapping_add(NEAR) as usize);
+        near.copied().unwrap_or_else(|| self.far(units))
+    }
+
+    fn far(&self, units: i64) -> f32 {
         let last = self.fine.len() as u64 - 1;
         signed(
             self.fine[units.unsigned_abs().min(last) as usize],
@@ -59,7 +76,7 @@ impl Compander {
     }
 
     /// The value of a whole number of steps.
-    pub fn whole(&self, steps: i64) -> f32 {
+    pub(crate) fn whole(&self, steps: i64) -> f32 {
         let last = self.whole.len() as u64 - 1;
         signed(
             self.whole[steps.unsigned_abs().min(last) as usize],

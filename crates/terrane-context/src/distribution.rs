@@ -21,7 +21,7 @@ const MOST_SHIFT: usize = 36;
 /// The scale of a network that says 0.
 const MIDDLE: i32 = 20;
 /// Symbols beyond this are not written.
-pub const MOST_SYMBOL: i64 = 1 << 40;
+pub(crate) const MOST_SYMBOL: i64 = 1 << 40;
 
 /// The smallest scale.
 const SMALLEST: f64 = 0.04;
@@ -64,21 +64,31 @@ impl Context {
     }
 }
 
-/// One table: symbols around a centre, and an escape at either end.
-#[derive(Debug, Clone, PartialEq)]
+/// One table: symbols around a centre, and an escape at either end. Small, so that all of them stay near.
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Table {
     /// The symbol after the lower escape.
-    first: i64,
-    /// Where each starts, of 2^16, and 2^16 at the end.
-    starts: Vec<u32>,
-    /// Bits of each.
-    costs: Vec<f32>,
+    first: i32,
+    /// Where its starts begin, and its costs.
+    place: u32,
+    /// Symbols with both escapes.
+    count: u16,
+    /// The likeliest, where a reader looks first.
+    likely: u16,
+    start: u16,
+    size: u32,
 }
 
 /// All tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distributions {
     tables: Vec<Table>,
+    /// Where each symbol starts, of 2^16.
+    starts: Vec<u16>,
+    /// How large each is.
+    sizes: Vec<u16>,
+    /// Bits of each.
+    costs: Vec<f32>,
 }
 
 /// Centre and radius of a table: the symbols that have a place of their own.
@@ -109,40 +119,50 @@ impl Distributions {
                 found: sizes.len(),
             });
         }
-        let mut rest = sizes;
         let mut tables = Vec::with_capacity(TABLES);
-        for (&centre, &radius) in centres.iter().zip(radii) {
-            let (sizes, after) = rest.split_at(2 * usize::from(radius) + 3);
-            rest = after;
-            let mut starts = vec![0];
+        let mut starts = Vec::with_capacity(expected);
+        for (&first, &radius) in centres.iter().zip(radii) {
+            let place = starts.len();
+            let count = 2 * usize::from(radius) + 3;
+            let sizes = &sizes[place..place + count];
             let mut start = 0_u32;
             for &size in sizes {
+                starts.push(start as u16);
                 start += u32::from(size);
-                starts.push(start);
             }
             if sizes.contains(&0) || start != 1 << PROBABILITY_BITS {
                 return Err(Error::Missing {
                     what: "table whose symbols share the whole".into(),
                 });
             }
-            let whole = f32::from(PROBABILITY_BITS as u8);
+            let likely = (0..count).max_by_key(|&index| sizes[index]).unwrap_or(0);
             tables.push(Table {
-                first: i64::from(centre) - i64::from(radius),
-                starts,
-                costs: sizes
-                    .iter()
-                    .map(|&size| whole - f32::from(size).log2())
-                    .collect(),
+                first: first.saturating_sub(radius.into()),
+                place: place as u32,
+                count: count as u16,
+                likely: likely as u16,
+                start: starts[place + likely],
+                size: sizes[likely].into(),
             });
         }
-        Ok(Self { tables })
+        let whole = f32::from(PROBABILITY_BITS as u8);
+        let costs = sizes
+            .iter()
+            .map(|&size| whole - f32::from(size).log2())
+            .collect();
+        Ok(Self {
+            tables,
+            starts,
+            sizes: sizes.to_vec(),
+            costs,
+        })
     }
 
     /// The symbol of a table that holds a number, and how far beyond the table it lies.
     #[inline(always)]
     fn find(table: &Table, value: i64) -> (usize, Option<u64>) {
-        let last = table.costs.len() - 1;
-        let place = value - table.first;
+        let last = usize::from(table.count) - 1;
+        let place = value - i64::from(table.first);
         if place < 0 {
             (0, Some((-place - 1) as u64))
         } else if place as u64 >= last as u64 - 1 {
@@ -156,7 +176,7 @@ impl Distributions {
     pub fn no_counts(&self) -> Vec<Vec<u64>> {
         self.tables
             .iter()
-            .map(|table| vec![0; table.costs.len()])
+            .map(|table| vec![0; table.count.into()])
             .collect()
     }
 
@@ -174,7 +194,7 @@ impl Distributions {
         let (high, _) = cut(turned(symbol, context), context.shift);
         let (index, beyond) = Self::find(table, high);
         let escape = beyond.map_or(0.0, |beyond| 6.0 + (beyond + 1).ilog2() as f32);
-        table.costs[index] + f32::from(context.shift) + escape
+        self.costs[table.place as usize + index] + f32::from(context.shift) + escape
     }
 
     /// Writes a symbol.
@@ -182,8 +202,8 @@ impl Distributions {
         let table = &self.tables[usize::from(context.table)];
         let (high, low) = cut(turned(symbol, context), context.shift);
         let (index, beyond) = Self::find(table, high);
-        let start = table.starts[index];
-        encoder.encode(start as u16, table.starts[index + 1] - start);
+        let index = table.place as usize + index;
+        encoder.encode(self.starts[index], self.sizes[index].into());
         if let Some(beyond) = beyond {
             let bits = (beyond + 1).ilog2();
             encoder.raw(bits.into(), 6);
@@ -195,20 +215,26 @@ impl Distributions {
     }
 
     /// Reads a symbol.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, decoder: &mut Decoder, context: Context) -> i64 {
         let table = &self.tables[usize::from(context.table)];
-        let place = u32::from(decoder.peek());
-        let index = table.starts.partition_point(|&start| start <= place) - 1;
-        let start = table.starts[index];
-        decoder.skip(start as u16, table.starts[index + 1] - start);
-        let last = table.costs.len() - 1;
-        let mut high = table.first + index as i64 - 1;
+        let mut index = usize::from(table.likely);
+        if !decoder.skip_if(table.start, table.size) {
+            let place = decoder.peek();
+            let count = usize::from(table.count);
+            let starts = &self.starts[table.place as usize..][..count];
+            index = starts.partition_point(|&start| start <= place) - 1;
+            let size = self.sizes[table.place as usize + index];
+            decoder.skip(starts[index], size.into());
+        }
+        let last = usize::from(table.count) - 1;
+        let first = i64::from(table.first);
+        let mut high = first + index as i64 - 1;
         if index == 0 || index == last {
             let bits = decoder.raw(6) as u32;
             let beyond = (1_u64 << bits.min(62) | decoder.raw(bits.min(62))) as i64 - 1;
             high = if index == 0 {
-                table.first.wrapping_sub(beyond).wrapping_sub(1)
+                first.wrapping_sub(beyond).wrapping_sub(1)
             } else {
                 high.wrapping_add(beyond)
             };
@@ -250,7 +276,7 @@ fn cut(value: i64, shift: u8) -> (i64, u64) {
 }
 
 /// Tables of pure logistic distributions: what a model starts from before it has counted anything.
-pub fn logistic_counts(table: usize) -> Vec<f64> {
+pub(crate) fn logistic_counts(table: usize) -> Vec<f64> {
     let (centre, radius) = extent(table);
     let scale = scale((table / MEANS) as f64);
     let mean = scale * (table % MEANS) as f64 / 4.0;

@@ -5,18 +5,30 @@
 //! coarser details, the bands and the places already known. All of that is integer arithmetic, so every machine derives
 //! the same probabilities and the same heights.
 
+#![expect(
+    clippy::inline_always,
+    reason = "what runs with wider registers must be inlined into a function that has them"
+)]
+#![expect(
+    clippy::many_single_char_names,
+    reason = "rows that are worked on together, and a pixel's neighbours"
+)]
+
 mod codec;
 mod compand;
 mod distribution;
 mod error;
 mod grid;
+mod level;
 mod model;
 mod network;
 mod planes;
 mod simd;
+mod stream;
+mod tile;
 mod wavelet;
 
-pub use codec::{Codec, Effort, Tile, Transform};
+pub use codec::Codec;
 pub use compand::UNIT;
 pub use distribution::{
     Context, Distributions, MEANS, SCALE_AT_NOUGHT, SCALE_PER_UNIT, SCALES, TABLES, extent, scale,
@@ -26,4 +38,6 @@ pub use grid::Grid;
 pub use model::{LayerWeights, Model, WIDTHS_KEY, to_bytes};
 pub use network::{GREATEST, LayerShape, Network, WEIGHT_UNIT, Widths};
 pub use planes::{CONSTANTS, PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps};
+pub use stream::Effort;
+pub use tile::{Tile, Transform};
 pub use wavelet::{BANDS, Split, join_53, join_97, split_53, split_97, split_sizes};

@@ -106,7 +106,7 @@ fn missing(what: &str) -> Error {
 
 /// Centre, radius and sizes of all tables, from how often each symbol was seen; tables without counts keep the logistic
 /// shape.
-pub fn tables_of(counts: &[Vec<u64>]) -> (Vec<i32>, Vec<u8>, Vec<u16>) {
+pub(crate) fn tables_of(counts: &[Vec<u64>]) -> (Vec<i32>, Vec<u8>, Vec<u16>) {
     let mut centres = Vec::with_capacity(TABLES);
     let mut radii = Vec::with_capacity(TABLES);
     let mut all = Vec::new();

@@ -5,6 +5,8 @@
 //! a layer whose weights could exceed that is refused. So the result does not depend on the order of the additions or
 //! on the width of the registers, and machines without integer dot products are as fast as those with.
 
+use std::borrow::Borrow;
+
 use crate::planes::{CONSTANTS, LANES, PHASES, dequantiser_taps, head_taps, trunk_taps};
 use crate::wavelet::BANDS;
 use crate::{Error, Result};
@@ -83,29 +85,26 @@ impl Layer {
         self.outputs.next_multiple_of(TOGETHER)
     }
 
-    /// The sums for [`LANES`] places at once: rows of [`LANES`] inputs to rows of outputs.
+    /// The sums for [`LANES`] places at once: rows of inputs, filled up to a multiple of four, to rows of outputs.
     #[inline(always)]
-    fn sums<const FUSED: bool>(&self, bias: &[f32], inputs: &[f32], out: &mut [f32]) {
-        let rows = self.rows_in();
-        let inputs = &inputs[..rows * LANES];
-        let out = &mut out[..self.rows_out() * LANES];
+    fn sums<const FUSED: bool>(&self, bias: &[f32], inputs: &[impl Borrow<Row>], out: &mut [Row]) {
+        let across = self.rows_in() / TOGETHER;
         for ((blocks, out), first) in self
             .blocks
-            .chunks_exact(rows / TOGETHER)
-            .zip(out.chunks_exact_mut(TOGETHER * LANES))
+            .chunks_exact(across)
+            .zip(out.chunks_exact_mut(TOGETHER))
             .zip((0..).step_by(TOGETHER))
         {
-            let (rows, _) = out.as_chunks_mut::<LANES>();
-            let [a, b, c, d] = rows else { continue };
+            let [a, b, c, d] = out else { continue };
             for (row, output) in [&mut *a, &mut *b, &mut *c, &mut *d]
                 .into_iter()
                 .zip(first..)
             {
                 *row = [bias.get(output).copied().unwrap_or(0.0); LANES];
             }
-            for (block, inputs) in blocks.iter().zip(inputs.chunks_exact(TOGETHER * LANES)) {
-                let (inputs, _) = inputs.as_chunks::<LANES>();
+            for (block, inputs) in blocks.iter().zip(inputs.chunks_exact(TOGETHER)) {
                 let [p, q, r, s] = inputs else { continue };
+                let [p, q, r, s]: [&Row; 4] = [p.borrow(), q.borrow(), r.borrow(), s.borrow()];
                 let [wa, wb, wc, wd] = block;
                 for lane in 0..LANES {
                     let x = [p[lane], q[lane], r[lane], s[lane]];
@@ -120,9 +119,14 @@ impl Layer {
 
     /// As [`Layer::sums`], then divided, rounded and cut.
     #[inline(always)]
-    fn activations<const FUSED: bool>(&self, bias: &[f32], inputs: &[f32], out: &mut [f32]) {
+    fn activations<const FUSED: bool>(
+        &self,
+        bias: &[f32],
+        inputs: &[impl Borrow<Row>],
+        out: &mut [Row],
+    ) {
         self.sums::<FUSED>(bias, inputs, out);
-        for value in &mut out[..self.rows_out() * LANES] {
+        for value in out[..self.rows_out()].as_flattened_mut() {
             *value = activation(*value);
         }
     }
@@ -238,16 +242,22 @@ pub struct Network {
     layers: Vec<Layer>,
 }
 
-/// Sums and activations on their way through the network.
+/// One number for each of [`LANES`] places.
+pub(crate) type Row = [f32; LANES];
+
+/// Inputs that count for nothing, to fill up.
+const NOUGHT: Row = [0.0; LANES];
+
+/// Activations on their way through the network.
 #[derive(Debug)]
-pub struct Scratch {
-    a: Vec<f32>,
-    b: Vec<f32>,
+pub(crate) struct Scratch {
+    a: Vec<Row>,
+    b: Vec<Row>,
 }
 
 impl Scratch {
     /// Room for a network.
-    pub fn new(network: &Network) -> Self {
+    pub(crate) fn new(network: &Network) -> Self {
         let widest = network
             .layers
             .iter()
@@ -255,15 +265,26 @@ impl Scratch {
             .max()
             .unwrap_or(0);
         Self {
-            a: vec![0.0; widest * LANES],
-            b: vec![0.0; widest * LANES],
+            a: vec![NOUGHT; widest],
+            b: vec![NOUGHT; widest],
         }
     }
+}
 
-    /// Where the inputs go.
+/// Rows of inputs, wherever they lie.
+pub(crate) struct Inputs<'a> {
+    rows: Vec<&'a Row>,
+}
+
+impl<'a> Inputs<'a> {
     #[inline(always)]
-    pub fn inputs(&mut self) -> &mut [f32] {
-        &mut self.a
+    pub(crate) fn new(rows: impl Iterator<Item = &'a Row>, count: usize) -> Self {
+        let mut all = Vec::with_capacity(count + TOGETHER);
+        all.extend(rows);
+        while !all.len().is_multiple_of(TOGETHER) {
+            all.push(&NOUGHT);
+        }
+        Self { rows: all }
     }
 }
 
@@ -290,52 +311,55 @@ impl Network {
         self.layers[0].with_constants(constants)
     }
 
-    /// The trunk for [`LANES`] places whose inputs are in `scratch`: rows of [`LANES`].
+    /// The trunk for [`LANES`] places.
     #[inline(always)]
     pub(crate) fn trunk<'a, const FUSED: bool>(
         &self,
         bias: &[f32],
+        inputs: &Inputs,
         scratch: &'a mut Scratch,
-    ) -> &'a [f32] {
+    ) -> &'a [Row] {
         let [first, second] = [&self.layers[0], &self.layers[1]];
-        first.activations::<FUSED>(bias, &scratch.a, &mut scratch.b);
+        first.activations::<FUSED>(bias, &inputs.rows, &mut scratch.b);
         second.activations::<FUSED>(&second.bias, &scratch.b, &mut scratch.a);
-        &scratch.a[..self.widths.trunk * LANES]
+        &scratch.a[..self.widths.trunk]
     }
 
-    /// Sums for mean and scale of [`LANES`] places of a band's phase, whose inputs are in `scratch`.
+    /// Sums for mean and scale of [`LANES`] places of a band's phase.
     #[inline(always)]
     pub(crate) fn head<'a, const FUSED: bool>(
         &self,
         head: usize,
+        inputs: &Inputs,
         scratch: &'a mut Scratch,
-    ) -> &'a [f32] {
+    ) -> &'a [Row] {
         let first = 2 + head * 3;
         let [a, b, c] = [
             &self.layers[first],
             &self.layers[first + 1],
             &self.layers[first + 2],
         ];
-        a.activations::<FUSED>(&a.bias, &scratch.a, &mut scratch.b);
+        a.activations::<FUSED>(&a.bias, &inputs.rows, &mut scratch.b);
         b.activations::<FUSED>(&b.bias, &scratch.b, &mut scratch.a);
         c.sums::<FUSED>(&c.bias, &scratch.a, &mut scratch.b);
-        &scratch.b[..2 * LANES]
+        &scratch.b[..2]
     }
 
-    /// Sums for the offsets of the three bands at [`LANES`] places, whose inputs are in `scratch`.
+    /// Sums for the offsets of the three bands at [`LANES`] places, where the network has a dequantiser.
     #[inline(always)]
     pub(crate) fn dequantiser<'a, const FUSED: bool>(
         &self,
+        inputs: &Inputs,
         scratch: &'a mut Scratch,
-    ) -> Option<&'a [f32]> {
+    ) -> Option<&'a [Row]> {
         let [.., a, b] = &self.layers[..] else {
             return None;
         };
         if self.widths.dequantiser == 0 {
             return None;
         }
-        a.activations::<FUSED>(&a.bias, &scratch.a, &mut scratch.b);
+        a.activations::<FUSED>(&a.bias, &inputs.rows, &mut scratch.b);
         b.sums::<FUSED>(&b.bias, &scratch.b, &mut scratch.a);
-        Some(&scratch.a[..BANDS * LANES])
+        Some(&scratch.a[..BANDS])
     }
 }

@@ -1,4 +1,4 @@
-//! What the network sees of a level: twelve planes of small integers, each cut into its four phases.
+//! What the network sees of a level: planes of small integers, each cut into its four phases.
 //!
 //! The phases are the places with even and odd rows and columns. A whole phase is decoded at once, so its places lie
 //! side by side; a neighbour of all of them is then one shifted stretch of another phase.
@@ -10,14 +10,16 @@ use crate::grid::Grid;
 use crate::wavelet::BANDS;
 
 /// Places worked on at once.
-pub const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 /// Features of the coarser picture.
 const PICTURE: usize = 6;
 /// First plane of the parents, and of the bands themselves.
 const PARENT: usize = PICTURE;
 const BAND: usize = PICTURE + BANDS;
+/// First plane of the bands' magnitudes.
+const MAGNITUDE: usize = BAND + BANDS;
 /// All planes.
-const PLANES: usize = PICTURE + 2 * BANDS;
+const PLANES: usize = MAGNITUDE + BANDS;
 /// Numbers that hold for a whole level.
 pub const CONSTANTS: usize = LEVEL_CLASSES + BANDS + 1;
 const LEVEL_CLASSES: usize = 6;
@@ -33,29 +35,24 @@ pub struct Tap {
     plane: usize,
     down: isize,
     right: isize,
-    /// Without its sign.
-    is_magnitude: bool,
 }
 
 /// Inputs of the trunk: the coarser picture and the parents, so many places around.
 pub fn trunk_taps(reach: usize) -> Vec<Tap> {
     let reach = reach as isize;
-    (0..BAND)
-        .flat_map(|plane| window(plane, reach, false))
-        .collect()
+    (0..BAND).flat_map(|plane| window(plane, reach)).collect()
 }
 
 /// Inputs of the head for one phase of a band, beside the trunk: the bands before it, and of its own the phases before.
 pub fn head_taps(band: usize, phase: usize) -> Vec<Tap> {
     let mut taps = Vec::new();
     for sibling in 0..band {
-        for is_magnitude in [false, true] {
-            taps.extend(window(BAND + sibling, 1, is_magnitude));
-        }
+        taps.extend(window(BAND + sibling, 1));
+        taps.extend(window(MAGNITUDE + sibling, 1));
     }
     let [row, column] = PHASES[phase];
-    for is_magnitude in [false, true] {
-        taps.extend(window(BAND + band, 1, is_magnitude).filter(|tap| {
+    for plane in [BAND + band, MAGNITUDE + band] {
+        taps.extend(window(plane, 1).filter(|tap| {
             let place = [
                 (row as isize + tap.down) as usize & 1,
                 (column as isize + tap.right) as usize & 1,
@@ -68,20 +65,12 @@ pub fn head_taps(band: usize, phase: usize) -> Vec<Tap> {
 
 /// Inputs of the dequantiser, beside the trunk: all bands.
 pub fn dequantiser_taps() -> Vec<Tap> {
-    (0..BANDS)
-        .flat_map(|band| window(BAND + band, 1, false))
-        .collect()
+    (0..BANDS).flat_map(|band| window(BAND + band, 1)).collect()
 }
 
-fn window(plane: usize, reach: isize, is_magnitude: bool) -> impl Iterator<Item = Tap> {
-    (-reach..=reach).flat_map(move |down| {
-        (-reach..=reach).map(move |right| Tap {
-            plane,
-            down,
-            right,
-            is_magnitude,
-        })
-    })
+fn window(plane: usize, reach: isize) -> impl Iterator<Item = Tap> {
+    (-reach..=reach)
+        .flat_map(move |down| (-reach..=reach).map(move |right| Tap { plane, down, right }))
 }
 
 /// One plane in four phases, with a rim of noughts.
@@ -96,7 +85,7 @@ pub struct Planes {
     /// Places of a phase across and down.
     width: usize,
     height: usize,
-    planes: Vec<Phased>,
+    all: Vec<Phased>,
     /// Numbers that hold for the whole level.
     pub constants: [f32; CONSTANTS],
 }
@@ -113,7 +102,7 @@ impl Planes {
         let mut planes = Self {
             width,
             height,
-            planes: vec![plane; PLANES],
+            all: vec![plane; PLANES],
             constants: [0.0; CONSTANTS],
         };
         planes.constants[finer.min(LEVEL_CLASSES - 1)] = PRESENT;
@@ -136,35 +125,48 @@ impl Planes {
         first..first + (self.height - 1) * self.stride() + self.width
     }
 
-    /// Column and row in the band of a place of a phase; `None` for a rim.
-    pub fn place(&self, phase: usize, index: usize) -> Option<[usize; 2]> {
-        let (row, column) = (index / self.stride() - 1, index % self.stride());
-        if column == 0 || column > self.width {
-            return None;
-        }
+    /// The places of a phase from one on, as far as [`LANES`] reach: lane, column and row in the band. Rims are left
+    /// out.
+    #[inline(always)]
+    pub(crate) fn places(
+        &self,
+        phase: usize,
+        start: usize,
+    ) -> impl Iterator<Item = [usize; 3]> + use<> {
         let [row_phase, column_phase] = PHASES[phase];
-        Some([2 * (column - 1) + column_phase, 2 * row + row_phase])
+        let (stride, width) = (self.stride(), self.width);
+        let end = self.stretch().end.min(start + LANES) - start;
+        let (mut row, mut column) = (start / stride - 1, start % stride);
+        (0..end).filter_map(move |lane| {
+            let place = [
+                lane,
+                (2 * column + column_phase).wrapping_sub(2),
+                2 * row + row_phase,
+            ];
+            let is_inside = (1..=width).contains(&column);
+            column += 1;
+            if column == stride {
+                (row, column) = (row + 1, 0);
+            }
+            is_inside.then_some(place)
+        })
     }
 
     fn at(&self, column: usize, row: usize) -> (usize, usize) {
-        let phase = match (row % 2, column % 2) {
-            (0, 0) => 0,
-            (1, 1) => 1,
-            (0, _) => 2,
-            _ => 3,
-        };
+        let phase = PHASE_OF[row % 2][column % 2];
         (phase, (row / 2 + 1) * self.stride() + column / 2 + 1)
     }
 
     fn set(&mut self, plane: usize, column: usize, row: usize, value: f32) {
         let (phase, index) = self.at(column, row);
-        self.planes[plane].phases[phase][index] = value;
+        self.all[plane].phases[phase][index] = value;
     }
 
     /// Makes a symbol of a band known.
     #[inline(always)]
     pub fn set_symbol(&mut self, band: usize, phase: usize, index: usize, companded: f32) {
-        self.planes[BAND + band].phases[phase][index] = companded;
+        self.all[BAND + band].phases[phase][index] = companded;
+        self.all[MAGNITUDE + band].phases[phase][index] = companded.abs();
     }
 
     /// Makes all symbols of the level known, as a trainer has them.
@@ -173,7 +175,8 @@ impl Planes {
         for (band, grid) in bands.iter().enumerate() {
             for row in 0..grid.height {
                 for (column, &symbol) in grid.row(row).iter().enumerate() {
-                    self.set(BAND + band, column, row, compander.whole(symbol));
+                    let (phase, index) = self.at(column, row);
+                    self.set_symbol(band, phase, index, compander.whole(symbol));
                 }
             }
         }
@@ -187,35 +190,50 @@ impl Planes {
             (column + 2).wrapping_add_signed(tap.right),
         );
         let (phase, index) = self.at(column, row);
-        let value = self.planes[tap.plane].phases[phase][index - self.stride() - 1];
-        if tap.is_magnitude { value.abs() } else { value }
+        self.all[tap.plane].phases[phase][index - self.stride() - 1]
     }
 
     fn set_picture(&mut self, low: &Grid<i64>) {
         let compander = Compander::get();
+        let width = low.width;
+        // Rows with the nearest pixels beyond both ends: one before, two after.
+        let around = |row: isize, line: &mut Vec<Wrapping<i64>>| {
+            let row = low.row(row.clamp(0, low.height as isize - 1) as usize);
+            line.clear();
+            line.push(Wrapping(row[0]));
+            line.extend(row.iter().map(|&value| Wrapping(value)));
+            line.extend([Wrapping(row[width - 1]); 2]);
+        };
+        let mut lines: [Vec<Wrapping<i64>>; 4] = Default::default();
+        for (line, row) in lines.iter_mut().zip(-1..) {
+            around(row, line);
+        }
+        let (two, three, eight) = (Wrapping(2), Wrapping(3), Wrapping(8));
         for row in 0..low.height {
-            for column in 0..low.width {
-                let at = |right: isize, down: isize| {
-                    Wrapping(low.clamped(column as isize + right, row as isize + down))
-                };
-                let (two, three, eight) = (Wrapping(2), Wrapping(3), Wrapping(8));
-                let middle = at(0, 0);
-                let around = at(-1, 0) + at(1, 0) + at(0, -1) + at(0, 1);
-                let corners = [at(-1, -1), at(1, -1), at(-1, 1), at(1, 1)];
+            let [above, here, below, after] = &lines;
+            for column in 0..width {
+                // The pixel itself is one on, because of the one before.
+                let [a, b, c] = [0, 1, 2].map(|right| above[column + right]);
+                let [d, middle, e, far] = [0, 1, 2, 3].map(|right| here[column + right]);
+                let [f, g, h] = [0, 1, 2].map(|right| below[column + right]);
+                let deep = after[column + 1];
                 let features = [
                     // How far it stands out of its neighbours; its curvatures and twist; and how the slope changes
                     // where the details lie, half a place on.
-                    (eight * middle - around - corners.iter().sum::<Wrapping<i64>>()) >> 3,
-                    at(-1, 0) - two * middle + at(1, 0),
-                    at(0, -1) - two * middle + at(0, 1),
-                    (corners[0] - corners[1] - corners[2] + corners[3]) >> 2,
-                    at(2, 0) - three * at(1, 0) + three * middle - at(-1, 0),
-                    at(0, 2) - three * at(0, 1) + three * middle - at(0, -1),
+                    (eight * middle - (a + b + c + d + e + f + g + h)) >> 3,
+                    d - two * middle + e,
+                    b - two * middle + g,
+                    (a - c - f + h) >> 2,
+                    far - three * e + three * middle - d,
+                    deep - three * g + three * middle - b,
                 ];
+                let (phase, index) = self.at(column, row);
                 for (plane, feature) in features.into_iter().enumerate() {
-                    self.set(plane, column, row, compander.fine(feature.0));
+                    self.all[plane].phases[phase][index] = compander.fine(feature.0);
                 }
             }
+            lines.rotate_left(1);
+            around(row as isize + 3, &mut lines[3]);
         }
     }
 
@@ -233,36 +251,28 @@ impl Planes {
             self.constants[LEVEL_CLASSES + band] =
                 compander.fine(i64::try_from(mean).unwrap_or(i64::MAX));
             for row in 0..low.height {
+                let line = parent.row((row / 2).min(parent.height - 1));
                 for column in 0..low.width {
-                    let value = parent.clamped(column as isize / 2, row as isize / 2);
-                    self.set(PARENT + band, column, row, compander.whole(value));
+                    let value = compander.whole(line[(column / 2).min(parent.width - 1)]);
+                    self.set(PARENT + band, column, row, value);
                 }
             }
         }
     }
 
-    /// Gathers inputs for so many places of a phase side by side, a row of [`LANES`] per tap.
+    /// An input for [`LANES`] places of a phase side by side, from one on.
     #[inline(always)]
-    pub fn gather(&self, taps: &[Tap], phase: usize, index: usize, inputs: &mut [f32]) {
+    pub(crate) fn lanes(&self, tap: &Tap, phase: usize, index: usize) -> &[f32; LANES] {
         let [row, column] = PHASES[phase];
-        for (tap, inputs) in taps.iter().zip(inputs.chunks_exact_mut(LANES)) {
-            let (down, right) = (row as isize + tap.down, column as isize + tap.right);
-            let source = match (down & 1, right & 1) {
-                (0, 0) => 0,
-                (1, 1) => 1,
-                (0, _) => 2,
-                _ => 3,
-            };
-            let shift = (down >> 1) * self.stride() as isize + (right >> 1);
-            let start = index.wrapping_add_signed(shift);
-            let values = &self.planes[tap.plane].phases[source][start..start + LANES];
-            if tap.is_magnitude {
-                for (input, value) in inputs.iter_mut().zip(values) {
-                    *input = value.abs();
-                }
-            } else {
-                inputs.copy_from_slice(values);
-            }
-        }
+        let (down, right) = (row as isize + tap.down, column as isize + tap.right);
+        let source = PHASE_OF[(down & 1) as usize][(right & 1) as usize];
+        let shift = (down >> 1) * self.stride() as isize + (right >> 1);
+        let start = index.wrapping_add_signed(shift);
+        self.all[tap.plane].phases[source][start..start + LANES]
+            .try_into()
+            .expect("a slice has its length")
     }
 }
+
+/// The phase of an even or odd row and column.
+const PHASE_OF: [[usize; 2]; 2] = [[0, 2], [3, 1]];

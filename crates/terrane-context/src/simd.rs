@@ -61,6 +61,7 @@ pub(crate) fn run<W: Work>(work: W) -> W::Output {
 pub(crate) mod limit {
     use std::cell::Cell;
 
+    #[cfg(test)]
     pub(crate) const PLAIN: u8 = 0;
     pub(crate) const AVX2: u8 = 1;
     pub(crate) const AVX512: u8 = 2;

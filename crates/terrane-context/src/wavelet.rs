@@ -59,7 +59,7 @@ impl Lifting for Forward97 {
     const STEPS: usize = 4;
     #[inline(always)]
     fn changes_odd(step: usize) -> bool {
-        step % 2 == 0
+        step.is_multiple_of(2)
     }
     #[inline(always)]
     fn update(step: usize, value: f64, a: f64, b: f64) -> f64 {

@@ -44,6 +44,7 @@ impl Default for Encoder {
 
 impl Encoder {
     /// Writes the symbol that has `size` of 2^16 parts, after `start` parts of others.
+    #[inline]
     pub fn encode(&mut self, start: u16, size: u32) {
         let part = self.range >> PROBABILITY_BITS;
         self.low += u64::from(part) * u64::from(start);
@@ -133,6 +134,7 @@ impl<'a> Decoder<'a> {
         decoder
     }
 
+    #[inline]
     fn byte(&mut self) -> u32 {
         let byte = self.bytes.get(self.place).copied().unwrap_or(0);
         self.place += 1;
@@ -140,12 +142,14 @@ impl<'a> Decoder<'a> {
     }
 
     /// Where in the 2^16 parts the next symbol lies.
+    #[inline]
     pub fn peek(&self) -> u16 {
         let part = self.range >> PROBABILITY_BITS;
         (self.code / part).min(0xffff) as u16
     }
 
     /// Goes on after a symbol of `size` parts after `start`.
+    #[inline]
     pub fn skip(&mut self, start: u16, size: u32) {
         let part = self.range >> PROBABILITY_BITS;
         self.code = self.code.wrapping_sub(part.wrapping_mul(u32::from(start)));
@@ -154,6 +158,25 @@ impl<'a> Decoder<'a> {
             self.range <<= 8;
             self.code = self.code << 8 | self.byte();
         }
+    }
+
+    /// Goes on after the symbol of `size` parts after `start` if it is the next one: [`Decoder::peek`] and
+    /// [`Decoder::skip`] without a division.
+    #[inline]
+    pub fn skip_if(&mut self, start: u16, size: u32) -> bool {
+        let part = self.range >> PROBABILITY_BITS;
+        let above = self.code.wrapping_sub(part.wrapping_mul(u32::from(start)));
+        let range = part * size;
+        if above >= range {
+            return false;
+        }
+        self.code = above;
+        self.range = range;
+        while self.range < BOTTOM {
+            self.range <<= 8;
+            self.code = self.code << 8 | self.byte();
+        }
+        true
     }
 
     /// Reads a yes or no, and lets its probability learn.

@@ -29,6 +29,8 @@ pub enum Rate {
     Rmse(f64),
     /// So many bits per pixel in every tile.
     Bpp(f64),
+    /// The context codec's step in metres in every tile, and so the least error for the bits of the whole file.
+    Step(f64),
     /// Every height as it was.
     Lossless,
 }
@@ -296,7 +298,7 @@ impl TileCodec {
             .map(|(height, base)| height - base)
             .collect();
         let remains = match self.rate {
-            Rate::Tokens | Rate::Lossless => None,
+            Rate::Tokens | Rate::Lossless | Rate::Step(_) => None,
             Rate::MaxError(bound) => {
                 let margin = MACHINE_MARGIN * f64::from(map.range_m)
                     + FLOAT_MARGIN * (source.greatest() + bound);
@@ -363,6 +365,7 @@ impl TileCodec {
                 };
                 search_size(budget, greatest, size).unwrap_or(greatest.max(1.0))
             }
+            Rate::Step(step_m) => step_m,
             Rate::Tokens | Rate::Lossless => source.exact_step(self.is_f32),
         };
         let is_countable = step_m > 0.0 && greatest / step_m < MOST_STEPS;

@@ -15,9 +15,6 @@ const SEARCHES: usize = 9;
 /// What part of an error or of a size is aimed at, and how far off it may be: never above the target.
 const AIM_RMSE: (f64, f64) = (0.996, 0.004);
 const AIM_SIZE: (f64, f64) = (0.991, 0.009);
-/// Steps to try for a bound, as multiples of it, finest first.
-const STEPS_PER_BOUND: [f64; 6] = [1.4, 1.75, 2.1, 2.45, 2.85, 3.3];
-
 /// A coded tile: its record, the heights that come back, and the bytes of its parts.
 struct Coded {
     record: Record,
@@ -34,8 +31,8 @@ impl TileCodec {
                 dead_zone: 0.12,
             },
             _ => Effort {
-                bit_worth: 0.1,
-                dead_zone: 0.05,
+                bit_worth: 0.12,
+                dead_zone: 0.0,
             },
         }
     }
@@ -68,6 +65,7 @@ impl TileCodec {
                 let pixels = source.heights.len() as f64;
                 self.at(&tile, target, |coded| coded.bytes as f64 * 8.0 / pixels)
             }
+            Rate::Step(step_m) => tile.lossy(step_m, self.choice(), None),
             Rate::Tokens => None,
         }?;
         // What defeats a wavelet (noise, spikes) may be shorter as integers.
@@ -80,7 +78,8 @@ impl TileCodec {
         Some((coded.record, coded.heights))
     }
 
-    /// The shortest of what keeps a bound: a wavelet with what it leaves over, or heights rounded to the bound.
+    /// The shortest of what keeps a bound: a wavelet with what it leaves over (steps as multiples of the bound, as they
+    /// were best on the training tiles), or heights rounded to the bound.
     fn within(&self, tile: &Filled, bound: f64) -> Option<Coded> {
         let margin = FLOAT_MARGIN * (tile.source.greatest() + bound);
         let within = bound - margin;
@@ -88,14 +87,14 @@ impl TileCodec {
             return None;
         }
         let (steps, worths): (&[f64], &[f64]) = match self.effort {
-            0 => (&STEPS_PER_BOUND[2..3], &[0.0]),
-            1 => (&STEPS_PER_BOUND[2..4], &[0.02]),
-            2 => (&STEPS_PER_BOUND[1..], &[0.0, 0.04]),
-            _ => (&STEPS_PER_BOUND, &[0.0, 0.02, 0.05, 0.1]),
+            0 => (&[2.2], &[0.0]),
+            1 => (&[2.2], &[0.1]),
+            2 => (&[1.8, 2.2, 2.7], &[0.1]),
+            _ => (&[1.8, 2.2, 2.7], &[0.06, 0.1, 0.15]),
         };
         let efforts = worths.iter().map(|&bit_worth| Effort {
             bit_worth,
-            dead_zone: 0.0,
+            dead_zone: if bit_worth > 0.0 { 0.0 } else { 0.1 },
         });
         let wavelets = efforts.flat_map(|effort| {
             let code = move |step: &f64| tile.lossy(step * bound, effort, Some(within));

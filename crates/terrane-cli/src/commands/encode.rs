@@ -9,7 +9,7 @@ use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statist
 use terrane::journal::Journal;
 use terrane::methods::MethodConfig;
 use terrane::{FileModel, Measured, Profile, Rate, TileCodec, TrainedModel};
-use terrane_geo::{AtomicFile, HeightUnit, RasterInfo, SampleType, refuse_existing};
+use terrane_geo::{AtomicFile, HeightUnit, RasterInfo, RasterSource, SampleType, refuse_existing};
 
 use crate::Common;
 use crate::commands::{existing, jobs};
@@ -51,12 +51,15 @@ pub(crate) struct Arguments {
     /// Greatest error of any valid pixel in metres, guaranteed.
     #[arg(long, value_name = "M", group = "rate")]
     max_error: Option<f64>,
-    /// Root mean square error of every tile in metres.
+    /// Root mean square error in metres, of the whole raster.
     #[arg(long, value_name = "M", group = "rate")]
     rmse: Option<f64>,
-    /// Bits per pixel of every tile.
+    /// Bits per pixel, of the whole file with its overviews.
     #[arg(long, value_name = "B", group = "rate")]
     bpp: Option<f64>,
+    /// Let every tile reach --rmse or --bpp by itself, which serves the whole less well.
+    #[arg(long)]
+    per_tile: bool,
     /// Give every height back as it was.
     #[arg(long, group = "rate")]
     lossless: bool,
@@ -159,6 +162,7 @@ impl Arguments {
             max_error,
             rmse: None,
             bpp: None,
+            per_tile: false,
             lossless: false,
             bits: (method == MethodName::HuvrSiren).then(|| "8".into()),
             fixed_width: false,
@@ -338,6 +342,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     ))
 }
 
+/// How near a rate of the whole file comes to its target, and how often its step is corrected.
+const NEAR: f64 = 0.01;
+const SEARCHES: usize = 7;
+
 /// Writes the file; returns its path, its length and what was measured.
 pub(crate) fn write<'a>(
     arguments: &'a Arguments,
@@ -348,12 +356,9 @@ pub(crate) fn write<'a>(
         .files
         .split_last()
         .context("a raster and a file to write are needed")?;
-    let existing = existing(arguments.overwrite);
-    refuse_existing(out, existing)?;
+    refuse_existing(out, existing(arguments.overwrite))?;
     let rate = arguments.rate()?;
     let (method, model) = arguments.method(rate)?;
-    let raster = terrane_geo::open(inputs)?;
-    let info = raster.info().clone();
     if let Some(side) = model.as_ref().and_then(|(model, _)| model.side()) {
         ensure!(
             side == usize::from(arguments.tile),
@@ -361,61 +366,140 @@ pub(crate) fn write<'a>(
             arguments.tile
         );
     }
-    let (header, as_f32) = header(
+    let raster = terrane_geo::open(inputs)?;
+    let job = Job {
         arguments,
-        &info,
-        (method, rate),
-        model.as_ref().map(|(model, _)| model),
-    )?;
-    let codec = TileCodec {
-        model: model.as_ref().map(|(model, _)| model.clone()),
-        bits: arguments.bits.as_deref().map_or(Ok(8), str::parse)?,
-        coding: if arguments.fixed_width {
-            Coding::Fixed
-        } else {
-            Coding::Shortest
-        },
-        rate,
-        is_f32: as_f32,
-        effort: arguments.effort,
-    };
-    let embedded = model
-        .as_ref()
-        .filter(|_| arguments.embed_model)
-        .map(|(_, file)| &file[..]);
-    let journal = if arguments.resumable {
-        let mut name = out.clone().into_os_string();
-        name.push(".journal");
-        let identity = identity(inputs)?;
-        Some(Journal::open(Path::new(&name), &header, &codec, &identity)?)
-    } else {
-        None
-    };
-    let mut file = AtomicFile::create(out, existing)?;
-    let encoding = Encoding {
-        header,
-        codec: &codec,
-        embedded,
-        journal: journal.as_ref(),
+        out,
+        inputs,
+        raster: &*raster,
+        method,
+        model: model.as_ref(),
         jobs,
     };
-    let (_, measured) = encoding
-        .run(
-            BufWriter::new(file.file()),
-            &mut |window| {
-                let grid = raster.read(0, window);
-                grid.map(|grid| grid.heights)
-                    .map_err(|error| terrane::Error::Source(Box::new(error)))
-            },
-            &mut |at| {
-                progress(at);
-                Ok(())
-            },
-        )
-        .with_context(|| format!("{} cannot be encoded", inputs[0].display()))?;
+    let is_whole = method == Method::Context && !arguments.per_tile;
+    let (file, measured) = match rate {
+        Rate::Rmse(target) if is_whole => job.search(
+            target * 3.0,
+            target,
+            0.8,
+            |_, measured| measured.rmse_m(),
+            progress,
+        )?,
+        Rate::Bpp(target) if is_whole => job.search(
+            0.1,
+            target,
+            -0.6,
+            |length, measured| length as f64 * 8.0 / measured.pixels.max(1) as f64,
+            progress,
+        )?,
+        rate => job.run(rate, progress)?,
+    };
     file.commit()?;
-    if let Some(journal) = journal {
-        journal.remove()?;
+    let length = std::fs::metadata(out)?.len();
+    Ok((out, length, measured))
+}
+
+/// One file to be made.
+struct Job<'a> {
+    arguments: &'a Arguments,
+    out: &'a Path,
+    inputs: &'a [PathBuf],
+    raster: &'a dyn RasterSource,
+    method: Method,
+    model: Option<&'a ModelFile>,
+    jobs: usize,
+}
+
+impl Job<'_> {
+    /// Encodes with one step for all tiles until what is measured of the file is near its target; `slope` says how its
+    /// logarithm follows that of the step at first.
+    fn search(
+        &self,
+        first_m: f64,
+        target: f64,
+        slope: f64,
+        measure: impl Fn(u64, &Measured) -> f64,
+        progress: &mut dyn FnMut(EncodeProgress),
+    ) -> Result<(AtomicFile, Measured)> {
+        let mut step_m = first_m;
+        let mut last: Option<(f64, f64)> = None;
+        for turn in 1.. {
+            let (mut file, measured) = self.run(Rate::Step(step_m), progress)?;
+            let reached = measure(file.file().metadata()?.len(), &measured).max(1e-12);
+            let miss = (reached / target).ln();
+            if miss.abs() < NEAR || turn == SEARCHES || measured.pixels == 0 {
+                return Ok((file, measured));
+            }
+            let found = last.map(|(at, value)| (reached.ln() - value) / (step_m.ln() - at));
+            let found = found.filter(|found| found.is_finite() && found * slope > 0.0);
+            let found = found.unwrap_or(slope);
+            let steep = found.abs().clamp(0.1, 4.0).copysign(slope);
+            last = Some((step_m.ln(), reached.ln()));
+            step_m *= (-miss / steep).clamp(-3.0, 3.0).exp();
+        }
+        unreachable!("the last turn returns")
     }
-    Ok((out, std::fs::metadata(out)?.len(), measured))
+
+    /// Encodes at a rate; the file appears when it is committed.
+    fn run(
+        &self,
+        rate: Rate,
+        progress: &mut dyn FnMut(EncodeProgress),
+    ) -> Result<(AtomicFile, Measured)> {
+        let arguments = self.arguments;
+        let model = self.model.map(|(model, _)| model);
+        let (header, as_f32) = header(arguments, self.raster.info(), (self.method, rate), model)?;
+        let codec = TileCodec {
+            model: model.cloned(),
+            bits: arguments.bits.as_deref().map_or(Ok(8), str::parse)?,
+            coding: if arguments.fixed_width {
+                Coding::Fixed
+            } else {
+                Coding::Shortest
+            },
+            rate,
+            is_f32: as_f32,
+            effort: arguments.effort,
+        };
+        let embedded = self
+            .model
+            .filter(|_| arguments.embed_model)
+            .map(|(_, file)| &file[..]);
+        let journal = if arguments.resumable {
+            let mut name = self.out.as_os_str().to_owned();
+            name.push(".journal");
+            let identity = identity(self.inputs)?;
+            Some(Journal::open(Path::new(&name), &header, &codec, &identity)?)
+        } else {
+            None
+        };
+        let mut file = AtomicFile::create(self.out, existing(arguments.overwrite))?;
+        let encoding = Encoding {
+            header,
+            codec: &codec,
+            embedded,
+            journal: journal.as_ref(),
+            jobs: self.jobs,
+        };
+        let target = file.file().try_clone()?;
+        let (writer, measured) = encoding
+            .run(
+                BufWriter::new(target),
+                &mut |window| {
+                    let grid = self.raster.read(0, window);
+                    grid.map(|grid| grid.heights)
+                        .map_err(|error| terrane::Error::Source(Box::new(error)))
+                },
+                &mut |at| {
+                    progress(at);
+                    Ok(())
+                },
+            )
+            .with_context(|| format!("{} cannot be encoded", self.inputs[0].display()))?;
+        drop(writer.into_inner().context("the file cannot be written")?);
+        if let Some(journal) = journal {
+            journal.remove()?;
+        }
+        Ok((file, measured))
+    }
 }

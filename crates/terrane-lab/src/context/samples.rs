@@ -110,7 +110,7 @@ pub(crate) fn draw(
     let between = |random: &mut Random, low: f64, high: f64| {
         (low.ln() + (high / low).ln() * random.unit()).exp()
     };
-    let mean = (low + high) / 2.0;
+    let mean = f64::midpoint(low, high);
     let tile = if is_lossless {
         let step = between(random, 1e-3, 5e-2).max(range / 1e5);
         let values = cut

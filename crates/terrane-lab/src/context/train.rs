@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
 use burn::tensor::Device;
@@ -77,27 +77,7 @@ pub fn train(
         toml::to_string_pretty(config).expect("a configuration has only types that TOML knows");
     let mut log = Log::open(folder, &toml, start, first)?;
 
-    let (sender, batches) = sync_channel(AHEAD);
-    let producer = {
-        let (tiles, config) = (tiles.clone(), config.clone());
-        move || {
-            let taps = Taps::new(config.widths.reach);
-            for step in first..config.train.steps {
-                let mut random = Random::new(config.seed, step as u64);
-                let mut drawn = Vec::with_capacity(config.train.batch);
-                while drawn.len() < config.train.batch {
-                    let tile = &tiles[random.below(tiles.len())];
-                    drawn.extend(draw(tile, side, &config.data, &config.rate, &mut random));
-                }
-                let batch = Batch::new(&drawn, config.train.samples, &taps, &mut random);
-                if sender.send(batch).is_err() {
-                    return;
-                }
-            }
-        }
-    };
-    std::thread::spawn(producer);
-
+    let batches = batches(tiles.clone(), side, config.clone(), first);
     let clock = Instant::now();
     for (step, batch) in (first..settings.steps).zip(batches) {
         let (bits, offsets) = learner.losses(&batch, device);
@@ -151,6 +131,32 @@ pub fn train(
     }
     let bytes = model_bytes(config, &best, &counts)?;
     write(&folder.join(MODEL), &bytes)
+}
+
+/// The batches of the steps from one on, prepared by a thread of their own; the same for the same step.
+fn batches(
+    tiles: Arc<Vec<Vec<f32>>>,
+    side: usize,
+    config: ContextConfig,
+    first: usize,
+) -> Receiver<Batch> {
+    let (sender, batches) = sync_channel(AHEAD);
+    std::thread::spawn(move || {
+        let taps = Taps::new(config.widths.reach);
+        for step in first..config.train.steps {
+            let mut random = Random::new(config.seed, step as u64);
+            let mut drawn = Vec::with_capacity(config.train.batch);
+            while drawn.len() < config.train.batch {
+                let tile = &tiles[random.below(tiles.len())];
+                drawn.extend(draw(tile, side, &config.data, &config.rate, &mut random));
+            }
+            let batch = Batch::new(&drawn, config.train.samples, &taps, &mut random);
+            if sender.send(batch).is_err() {
+                return;
+            }
+        }
+    });
+    batches
 }
 
 fn model_bytes(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use terrane::context::Transform;
 use terrane::format::{Coding, Layer, Tokens};
-use terrane::{FileModel, Rate, Terrain, TileCodec, TrainedModel};
+use terrane::{FileModel, Profile, Rate, Terrain, TileCodec, TrainedModel};
 
 use crate::{Raster, integers, open, tokens, whole};
 
@@ -168,12 +168,25 @@ fn cases() -> Vec<Made> {
             with(neural(Rate::MaxError(0.2)), 8, shortest),
             256,
         ),
+    ]
+}
+
+/// The context codec's.
+fn context_cases() -> Vec<Made> {
+    vec![
         (
             "context-bound",
-            "details, what they leave over, a mask, ragged tiles, overviews, an embedded model",
-            raster(75, 52),
-            small(Rate::MaxError(0.15)),
-            32,
+            "details, what they leave over, a mask, overviews, an embedded model",
+            // Smooth, so that a wavelet is shorter than integers.
+            Raster::new(140, 75, |x, y| {
+                let (x, y) = (x as f64, y as f64);
+                if (x - 30.0).hypot(y - 50.0) < 8.5 {
+                    return f64::NAN;
+                }
+                300.0 + 9.0 * (x / 31.0).sin() * (y / 19.0).cos() + 0.3 * (x / 3.0 + y / 5.0).sin()
+            }),
+            small(Rate::MaxError(0.1)),
+            128,
         ),
         (
             "context-rmse",
@@ -185,10 +198,39 @@ fn cases() -> Vec<Made> {
         (
             "context-centimetres",
             "lossless details, rounded to 32-bit floats",
-            Raster::new(90, 33, |x, y| {
-                f64::from((f64::from((x * 7 + y * y) as u32 % 900) * 0.01) as f32)
+            // Rough, so that a wavelet is shorter than integers.
+            Raster::new(150, 100, |x, y| {
+                let hash = ((x as u64 * 0x9e37_79b9) ^ (y as u64 * 0xc2b2_ae3d))
+                    .wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let noise =
+                    [hash >> 20, hash >> 32, hash >> 44].map(|bits| (bits % 100) as f64 * 0.004);
+                let noise: f64 = noise.iter().sum();
+                let height = 40.0 + 7.0 * (x as f64 / 23.0).sin() * (y as f64 / 29.0).cos() + noise;
+                f64::from(((height * 100.0).round() * 0.01) as f32)
             }),
-            small(Rate::Lossless),
+            TileCodec {
+                model: Some(Profile::Standard.model()),
+                ..integers(Rate::Lossless)
+            },
+            128,
+        ),
+        (
+            "context-flat",
+            "a tile of many levels of which most bands are all nought",
+            Raster::new(420, 60, |x, y| {
+                let bump = (x as f64 - 300.0).hypot(y as f64 - 30.0) / 12.0;
+                12.0 + 0.0003 * x as f64 + 4.0 * (-bump * bump).exp()
+            }),
+            small(Rate::Rmse(0.02)),
+            1024,
+        ),
+        (
+            "context-slivers",
+            "windows of one column and of few rows",
+            Raster::new(65, 71, |x, y| {
+                5.0 + (x as f64 / 4.0).sin() + (y as f64 / 7.0).cos()
+            }),
+            small(Rate::Rmse(0.05)),
             64,
         ),
     ]
@@ -242,9 +284,12 @@ fn add((name, tests, raster, codec, side): &Made) {
         return;
     }
     std::fs::create_dir_all(&folder).unwrap();
-    let model = std::fs::read(self::folder().join(CONTEXT_MODEL)).unwrap();
-    let is_context = matches!(codec.model, Some(FileModel::Context(_)));
-    let embedded = is_context.then_some(&model[..]);
+    let small = std::fs::read(self::folder().join(CONTEXT_MODEL)).unwrap();
+    let embedded = match &codec.model {
+        Some(FileModel::Context(model)) if model.name == "conformance" => Some(&small[..]),
+        Some(FileModel::Context(_)) => Some(Profile::Standard.bytes()),
+        _ => None,
+    };
     let (file, _) = raster.encode_embedding(codec, *side, embedded);
     let terrain = open(&file);
     let has_network = matches!(codec.model, Some(FileModel::Network(_)));
@@ -272,7 +317,7 @@ fn add((name, tests, raster, codec, side): &Made) {
 #[test]
 fn golden_files_are_read_as_ever() {
     if std::env::var_os("ADD_VECTORS").is_some() {
-        cases().iter().for_each(add);
+        cases().iter().chain(&context_cases()).for_each(add);
     }
     let mut seen = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
@@ -289,6 +334,16 @@ fn golden_files_are_read_as_ever() {
             .map(i64::from_le_bytes)
             .collect();
         assert!(symbols(&terrain) == expected, "{name}: symbols");
+        let place = terrain.header().pyramid.tile(0).unwrap();
+        if let (true, Some(first)) = (
+            name.contains("context-"),
+            terrain.reader().tile(place).unwrap(),
+        ) {
+            assert!(
+                matches!(first.layer, Layer::Details(_)),
+                "{name}: no details"
+            );
+        }
         let heights = whole(&terrain);
         let expected: Vec<f64> = numbers(&folder.join("heights.f64"))
             .map(f64::from_le_bytes)

@@ -1,0 +1,162 @@
+//! The work on one level of a tile: trunk, bands, offsets, and joining it with what is coarser.
+
+use crate::codec::Codec;
+use crate::compand::Compander;
+use crate::distribution::Context;
+use crate::grid::Grid;
+use crate::network::{Inputs, Row, Scratch};
+use crate::planes::{LANES, PHASES, Planes};
+use crate::simd::Work;
+use crate::stream::Stream;
+use crate::tile::Transform;
+use crate::wavelet::{BANDS, Split, join_53, join_97};
+
+/// The trunk at all places of a level, phase by phase: for every [`LANES`] places a row per channel.
+pub(crate) type Trunks = [Vec<Row>; 4];
+
+pub(crate) struct Trunk<'a> {
+    pub(crate) codec: &'a Codec,
+    pub(crate) planes: &'a Planes,
+    pub(crate) scratch: &'a mut Scratch,
+}
+
+impl Work for Trunk<'_> {
+    type Output = Trunks;
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> Trunks {
+        let network = &self.codec.model.network;
+        let bias = network.trunk_bias(&self.planes.constants);
+        let taps = &self.codec.trunk;
+        let stretch = self.planes.stretch();
+        let mut trunks = [const { Vec::new() }; 4];
+        for (phase, out) in trunks.iter_mut().enumerate() {
+            out.reserve(stretch.len().div_ceil(LANES) * network.widths.trunk);
+            for start in stretch.clone().step_by(LANES) {
+                let rows = taps.iter().map(|tap| self.planes.lanes(tap, phase, start));
+                let inputs = Inputs::new(rows, taps.len());
+                out.extend_from_slice(network.trunk::<FUSED>(&bias, &inputs, self.scratch));
+            }
+        }
+        trunks
+    }
+}
+
+/// One band of a level.
+pub(crate) struct Band<'a, S> {
+    pub(crate) codec: &'a Codec,
+    pub(crate) stream: &'a mut S,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) planes: &'a mut Planes,
+    pub(crate) trunks: &'a Trunks,
+    pub(crate) number: usize,
+    pub(crate) symbols: &'a mut Grid<i64>,
+}
+
+impl<S: Stream> Work for Band<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let compander = Compander::get();
+        let model = &self.codec.model;
+        let width = model.network.widths.trunk;
+        let stretch = self.planes.stretch();
+        for (phase, trunks) in self.trunks.iter().enumerate() {
+            let head = self.number * PHASES.len() + phase;
+            let taps = &self.codec.heads[head];
+            for (start, trunk) in stretch
+                .clone()
+                .step_by(LANES)
+                .zip(trunks.chunks_exact(width))
+            {
+                let rows = taps.iter().map(|tap| self.planes.lanes(tap, phase, start));
+                let inputs = Inputs::new(trunk.iter().chain(rows), width + taps.len());
+                let sums = model.network.head::<FUSED>(head, &inputs, self.scratch);
+                let mut contexts = [Context::default(); LANES];
+                for (lane, context) in contexts.iter_mut().enumerate() {
+                    *context = Context::new(sums[0][lane], sums[1][lane]);
+                }
+                for [lane, column, row] in self.planes.places(phase, start) {
+                    if column >= self.symbols.width || row >= self.symbols.height {
+                        continue;
+                    }
+                    let place = row * self.symbols.width + column;
+                    let symbol = self
+                        .stream
+                        .symbol(model, contexts[lane], self.number, place);
+                    if symbol != 0 {
+                        self.symbols.values[place] = symbol;
+                        let seen = compander.whole(symbol);
+                        self.planes
+                            .set_symbol(self.number, phase, start + lane, seen);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds to the symbols of a level what the dequantiser says, in 1/64 steps.
+pub(crate) struct Offsets<'a> {
+    pub(crate) codec: &'a Codec,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) planes: &'a Planes,
+    pub(crate) trunks: &'a Trunks,
+    pub(crate) details: &'a mut [Grid<i64>; BANDS],
+}
+
+impl Work for Offsets<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let network = &self.codec.model.network;
+        let width = network.widths.trunk;
+        let taps = &self.codec.dequantiser;
+        let stretch = self.planes.stretch();
+        for (phase, trunks) in self.trunks.iter().enumerate() {
+            for (start, trunk) in stretch
+                .clone()
+                .step_by(LANES)
+                .zip(trunks.chunks_exact(width))
+            {
+                let rows = taps.iter().map(|tap| self.planes.lanes(tap, phase, start));
+                let inputs = Inputs::new(trunk.iter().chain(rows), width + taps.len());
+                let Some(sums) = network.dequantiser::<FUSED>(&inputs, self.scratch) else {
+                    return;
+                };
+                for [lane, column, row] in self.planes.places(phase, start) {
+                    for (details, sums) in self.details.iter_mut().zip(sums) {
+                        if column < details.width && row < details.height {
+                            details.values[row * details.width + column] += offset(sums[lane]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The dequantiser's offset in 1/64 steps, at most half a step.
+#[inline(always)]
+fn offset(sum: f32) -> i64 {
+    ((sum as i32 + 16) >> 5).clamp(-32, 32).into()
+}
+
+/// Joins a level by the 9/7, or by the 5/3.
+pub(crate) struct Join {
+    pub(crate) split: Split<i64>,
+    pub(crate) transform: Transform,
+}
+
+impl Work for Join {
+    type Output = Grid<i64>;
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> Grid<i64> {
+        match self.transform {
+            Transform::Lossy => join_97(self.split),
+            Transform::Lossless => join_53(self.split),
+        }
+    }
+}
