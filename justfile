@@ -14,9 +14,10 @@ lint:
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# The format crate is for readers in other programs: no network library, no geodata.
+# The format and the context codec are for readers in other programs: no network library, no geodata.
 tree:
     ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|ndarray'
+    ! cargo tree -p terrane-context -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
@@ -50,10 +51,23 @@ speed:
 test-learn:
     cargo test --release --workspace --lib -- --ignored --nocapture learns_four_tiles
 
-# Every raster of the data through a file and back at four bounds, with both methods.
+# Every raster of the data through a file and back at four bounds, with three methods.
 test-files:
     cargo test --release --workspace --test command -- --ignored --nocapture every_raster_of_the_data
 
 # A second reader, written from the specification alone, on the golden files; needs Python with numpy.
 test-conformance:
     python3 conformance/check.py
+
+# The context codec on other machines: 64-bit ARM under emulation and WebAssembly. Needs the two Rust targets, a linker and
+# qemu-user (Debian: gcc-aarch64-linux-gnu, qemu-user), and Node.
+test-machines:
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+        cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes
+    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
+        cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine
+
+# Times of one tile through the context codec's profiles.
+bench:
+    cargo bench -p terrane --bench tile

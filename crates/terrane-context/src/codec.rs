@@ -313,6 +313,34 @@ mod tests {
         }
     }
 
+    /// Run on every kind of machine (`just test-machines`).
+    #[test]
+    fn bytes_and_heights_are_the_same_on_every_machine() {
+        let values = (0..120 * 77_i64)
+            .map(|index| {
+                let (x, y) = (index % 120, index / 120);
+                (x * x / 9 - x * y / 5 + (x * 7919 + y * 104_729) % 17) as f64 / 8.0
+            })
+            .collect();
+        let tile = Tile::lossy(&Grid::from_values(120, 77, values).unwrap()).unwrap();
+        let effort = Effort {
+            bit_worth: 0.125,
+            dead_zone: 0.0625,
+        };
+        let (bytes, decoded) = codec().encode(&tile, effort);
+        let mix =
+            |sum: u64, value: u64| (sum ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(7);
+        let bytes = bytes.iter().fold(0, |sum, &byte| mix(sum, byte.into()));
+        let decoded = decoded
+            .values
+            .iter()
+            .fold(0, |sum, value| mix(sum, value.cast_unsigned()));
+        assert_eq!(
+            (bytes, decoded),
+            (6_990_283_880_116_407_260, 3_154_143_558_576_941_956)
+        );
+    }
+
     #[test]
     fn coarser_levels_are_coarser_pictures() {
         let codec = codec();

@@ -241,7 +241,8 @@ impl State<'_> {
             .flat_map(|row| &row[window.column..window.column + window.width])
             .copied()
             .collect();
-        let Some((record, measured)) = self.codec.encode(&heights, window)? else {
+        let codec = self.codec.for_level(place.level);
+        let Some((record, measured)) = codec.encode(&heights, window)? else {
             return Ok(None);
         };
         let bytes = record.to_bytes(number, window.width);

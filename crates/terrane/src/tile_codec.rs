@@ -175,6 +175,23 @@ impl TileCodec {
         self.rate != Rate::Tokens && window.width * window.height * 4 < model.config.side().pow(2)
     }
 
+    /// The codec of an overview: what is promised holds for full resolution, and an overview may be as much coarser in
+    /// height as its pixels are larger. Otherwise overviews take half of a file.
+    #[must_use]
+    pub fn for_level(&self, level: u8) -> Self {
+        let factor = f64::from(level).exp2();
+        let rate = match self.rate {
+            Rate::MaxError(bound) => Rate::MaxError(bound * factor),
+            Rate::Rmse(target) => Rate::Rmse(target * factor),
+            Rate::Step(step_m) => Rate::Step(step_m * factor),
+            rate @ (Rate::Tokens | Rate::Bpp(_) | Rate::Lossless) => rate,
+        };
+        Self {
+            rate,
+            ..self.clone()
+        }
+    }
+
     /// Decodes a record.
     pub fn decode(&self, record: &Record, window: Window) -> Result<Tile, Error> {
         let mut tokens = None;

@@ -69,9 +69,10 @@ pub(crate) struct Arguments {
     /// Store symbols in their width instead of coding them.
     #[arg(long)]
     fixed_width: bool,
-    /// Side of a tile, an even number; the networks take 256.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(16..=4096))]
-    tile: u16,
+    /// Side of a tile, an even number: larger ones need fewer bits, smaller ones are read sooner. 512 by default for
+    /// the context codec and 256 for the others; the networks take 256.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=4096))]
+    tile: Option<u16>,
     /// Keep finished tiles in OUT.journal, so that the same command goes on where it was stopped.
     #[arg(long)]
     resumable: bool,
@@ -166,10 +167,15 @@ impl Arguments {
             lossless: false,
             bits: (method == MethodName::HuvrSiren).then(|| "8".into()),
             fixed_width: false,
-            tile: 256,
+            tile: None,
             resumable: false,
             overwrite: true,
         }
+    }
+
+    fn side(&self, method: Method) -> u16 {
+        let usual = if method == Method::Context { 512 } else { 256 };
+        self.tile.unwrap_or(usual)
     }
 
     fn rate(&self) -> Result<Rate> {
@@ -291,8 +297,8 @@ fn header(
         pyramid: Pyramid::new(
             width,
             height,
-            arguments.tile,
-            Pyramid::levels_for(width, height, arguments.tile),
+            arguments.side(method),
+            Pyramid::levels_for(width, height, arguments.side(method)),
         )?,
         method,
         affine: affine_numbers(&info.georeference.anchor),
@@ -361,9 +367,9 @@ pub(crate) fn write<'a>(
     let (method, model) = arguments.method(rate)?;
     if let Some(side) = model.as_ref().and_then(|(model, _)| model.side()) {
         ensure!(
-            side == usize::from(arguments.tile),
+            side == usize::from(arguments.side(method)),
             "this model works on tiles of {side} pixels: leave out --tile {}",
-            arguments.tile
+            arguments.side(method)
         );
     }
     let raster = terrane_geo::open(inputs)?;

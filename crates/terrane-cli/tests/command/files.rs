@@ -110,6 +110,8 @@ fn points_products_and_parts_agree_with_the_decoded_raster() {
         "encode",
         "dem.tif",
         "dem.trn",
+        "--tile",
+        "256",
         "--max-error",
         "0.05",
     ]));
@@ -256,7 +258,7 @@ fn mistakes_are_answered_with_one_sentence() {
         complaint(&run(&[
             "encode", "dem.tif", "a.trn", "--method", "integers", "--bits", "8"
         ]))
-        .contains("integers have no tokens")
+        .contains("leave out --bits")
     );
 
     // A damaged file and a broken promise end with 1.
@@ -281,6 +283,42 @@ fn mistakes_are_answered_with_one_sentence() {
 }
 
 #[test]
+fn rates_of_whole_files_come_out_as_asked_in_every_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    stdout(&run(&["generate", "dem.tif", "--size", "700x500"]));
+    let encoded = |arguments: &[&str]| {
+        let mut all = vec!["encode", "dem.tif", "a.trn", "--overwrite", "--json"];
+        all.extend_from_slice(arguments);
+        json(&run(&all))
+    };
+    let near = |value: &serde_json::Value, target: f64| {
+        let value = value.as_f64().unwrap();
+        assert!((value / target - 1.0).abs() < 0.02, "{value} for {target}");
+    };
+    near(&encoded(&["--bpp", "1.5"])["bpp"], 1.5);
+    near(&encoded(&["--rmse", "0.04"])["rmse_m"], 0.04);
+    let mut sizes = Vec::new();
+    for profile in ["fast", "standard", "best"] {
+        let report = encoded(&["--profile", profile, "--max-error", "0.1"]);
+        assert!(report["max_error_m"].as_f64().unwrap() <= 0.1);
+        stdout(&run(&["verify", "a.trn", "--against", "dem.tif"]));
+        sizes.push(report["bytes"].as_u64().unwrap());
+    }
+    let hard = encoded(&["--max-error", "0.1", "--effort", "3"])["bytes"]
+        .as_u64()
+        .unwrap();
+    let easy = encoded(&["--max-error", "0.1", "--effort", "0"])["bytes"]
+        .as_u64()
+        .unwrap();
+    assert!(
+        hard <= sizes[1] && sizes[1] < easy,
+        "{hard} {sizes:?} {easy}"
+    );
+    assert!(sizes[1] < sizes[0], "{sizes:?}");
+}
+
+#[test]
 #[ignore = "takes minutes; run by `just test-files`"]
 fn every_raster_of_the_data_comes_back_within_its_bounds() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -294,7 +332,7 @@ fn every_raster_of_the_data_comes_back_within_its_bounds() {
         .filter(|path| path.extension().is_some_and(|end| end == "tif"))
         .collect();
     rasters.sort();
-    for method in ["integers", "huvr-siren"] {
+    for method in ["context", "integers", "huvr-siren"] {
         for bound in ["0.01", "0.05", "0.1", "0.5"] {
             let mut most = 0.0_f64;
             for raster in &rasters {
