@@ -276,3 +276,42 @@ impl Planes {
 
 /// The phase of an even or odd row and column.
 const PHASE_OF: [[usize; 2]; 2] = [[0, 2], [3, 1]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_input_and_many_side_by_side_are_the_same() {
+        let low = Grid {
+            width: 21,
+            height: 14,
+            values: (0..21 * 14).map(|index| index * index % 977).collect(),
+        };
+        let bands = [[20, 14], [21, 13], [20, 13]].map(|[width, height]: [usize; 2]| Grid {
+            width,
+            height,
+            values: (0..width * height)
+                .map(|index| index as i64 * 7 % 23 - 11)
+                .collect(),
+        });
+        let mut planes = Planes::new(&low, Some(&bands), 1);
+        planes.set_symbols(&bands);
+        let mut taps = trunk_taps(2);
+        taps.extend(head_taps(2, 3));
+        let mut seen = 0;
+        for phase in 0..PHASES.len() {
+            for start in planes.stretch().step_by(LANES) {
+                for [lane, column, row] in planes.places(phase, start) {
+                    seen += 1;
+                    for tap in &taps {
+                        let many = planes.lanes(tap, phase, start)[lane];
+                        assert_eq!(many, planes.input(tap, [column, row]), "{tap:?}");
+                    }
+                }
+            }
+        }
+        // Phases are as large as the largest of them.
+        assert_eq!(seen, 22 * 14);
+    }
+}

@@ -1,7 +1,6 @@
 //! One tile of 256×256 pixels through each profile of the context codec, on one core.
 #![expect(
     clippy::unwrap_used,
-    missing_docs,
     reason = "a benchmark that cannot go on should stop where it is"
 )]
 

@@ -22,6 +22,78 @@ fn dataset(folder: &Path) {
 }
 
 #[test]
+fn a_context_model_is_trained_resumed_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset(folder.path());
+    let run = |arguments: &[&str]| json(&terrane(folder.path(), arguments));
+    let trained = run(&[
+        "train",
+        "context-fast",
+        "--json",
+        "--data",
+        "tiles",
+        "--out",
+        "run",
+        "--set",
+        "train.steps=20",
+        "--set",
+        "train.batch=2",
+        "--set",
+        "train.samples=32",
+        "--set",
+        "train.checkpoint_every=10",
+        "--set",
+        "train.log_every=1",
+        "--set",
+        "train.count_tiles=2",
+    ]);
+    assert_eq!(trained["steps"], 20);
+    let losses: Vec<f64> = std::fs::read_to_string(folder.path().join("run/metrics.jsonl"))
+        .unwrap()
+        .lines()
+        .filter_map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64()
+        })
+        .collect();
+    assert_eq!(losses.len(), 20);
+    assert!(
+        losses[15..].iter().sum::<f64>() < losses[..5].iter().sum::<f64>(),
+        "{losses:?}"
+    );
+    let resumed = run(&[
+        "train",
+        "--resume",
+        "--data",
+        "tiles",
+        "--out",
+        "run",
+        "--set",
+        "train.steps=22",
+        "--json",
+    ]);
+    assert_eq!(resumed["steps"], 22);
+    // Its model codes a raster, and the file holds it.
+    let encoded = run(&[
+        "encode",
+        "rasters/b.tif",
+        "b.trn",
+        "--model",
+        "run/model.safetensors",
+        "--embed-model",
+        "--max-error",
+        "0.2",
+        "--json",
+    ]);
+    assert!(encoded["max_error_m"].as_f64().unwrap() <= 0.2);
+    stdout(&terrane(
+        folder.path(),
+        &["verify", "b.trn", "--against", "rasters/b.tif"],
+    ));
+    let info = run(&["info", "b.trn", "--json"]);
+    assert_eq!(info["method"], "context");
+}
+
+#[test]
 fn a_model_is_trained_resumed_and_evaluated() {
     let folder = tempfile::tempdir().unwrap();
     dataset(folder.path());

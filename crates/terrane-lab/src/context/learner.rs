@@ -154,3 +154,68 @@ impl ContextLearner {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use terrane::random::Random;
+    use terrane_context::{Codec, Effort, Model, to_bytes};
+    use terrane_geo::synthetic::{Recipe, generate};
+
+    use super::*;
+    use crate::context::config::{DataConfig, RateConfig};
+    use crate::context::samples::{Taps, draw};
+
+    const WIDTHS: Widths = Widths {
+        reach: 2,
+        stem: 12,
+        trunk: 10,
+        hidden: 11,
+        last: 9,
+        dequantiser: 6,
+    };
+
+    /// The trainer's estimate from samples, in floats, is what the coder needs, in integers and bytes.
+    #[test]
+    fn what_the_trainer_counts_is_what_the_coder_writes() {
+        let device = Device::flex();
+        let learner = ContextLearner::new(&WIDTHS, 5, &device);
+        let bytes = to_bytes("test", &WIDTHS, &learner.weights().unwrap(), &[]).unwrap();
+        let codec = Codec::new(Model::from_bytes(&bytes).unwrap());
+        let recipe = Recipe {
+            width: 128,
+            height: 128,
+            nodata_corner: false,
+            ..Recipe::default()
+        };
+        let terrain = generate(&recipe);
+        let data = DataConfig {
+            splits: Vec::new(),
+            augment: true,
+        };
+        let taps = Taps::new(WIDTHS.reach);
+        for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
+            let rate = RateConfig {
+                finest: 2e-3,
+                coarsest: 2e-2,
+                dead_zone: 0.2,
+                lossless,
+            };
+            let mut random = Random::new(seed, 0);
+            let drawn = draw(&terrain.heights, 128, &data, &rate, &mut random).unwrap();
+            let effort = Effort {
+                bit_worth: 0.0,
+                dead_zone: drawn.dead_zone,
+            };
+            let (bytes, _) = codec.encode(&drawn.tile, effort);
+            let pixels = (drawn.tile.width * drawn.tile.height) as f64;
+            let batch = Batch::new(&[drawn], 3000, &taps, &mut random);
+            let (bits, _) = learner.losses(&batch, &device);
+            let bits: f64 = bits.into_scalar::<f32>().into();
+            // The loss is weighed by the rate; undo that with the shares' own sum, which counts the coefficients.
+            let shares: f64 = batch.shares.iter().map(|&share| f64::from(share)).sum();
+            let estimate = bits / shares;
+            let coded = bytes.len() as f64 * 8.0 / pixels;
+            assert!((estimate / coded - 1.0).abs() < 0.05, "{estimate} {coded}");
+        }
+    }
+}

@@ -13,8 +13,8 @@ use crate::context::config::{DataConfig, RateConfig};
 
 /// How often a coefficient among noughts is drawn, against others.
 const QUIET: f64 = 0.15;
-/// Tiles are cut down by up to so many pixels, so that the wavelets fall on other places.
-const SHIFT: usize = 32;
+/// Tiles are cut down by one part in so many, at a random place, so that the wavelets fall on other pixels.
+const CUT: usize = 8;
 /// Symbols beyond this teach nothing more.
 const MOST: f64 = 1e5;
 /// The network's numbers are integers; the trainer divides them by this.
@@ -92,8 +92,9 @@ pub(crate) fn draw(
     } else {
         heights.to_vec()
     };
-    let (left, top) = (random.below(SHIFT), random.below(SHIFT));
-    let size = side - SHIFT;
+    let shift = side / CUT;
+    let (left, top) = (random.below(shift), random.below(shift));
+    let size = side - shift;
     let cut: Vec<f64> = (0..size)
         .flat_map(|row| {
             turned[(row + top) * side + left..][..size]
