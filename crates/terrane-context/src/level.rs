@@ -5,11 +5,24 @@ use crate::compand::Compander;
 use crate::distribution::Context;
 use crate::grid::Grid;
 use crate::network::{Inputs, Row, Scratch};
-use crate::planes::{LANES, PHASES, Planes};
+use crate::planes::{LANES, PHASES, Planes, Tap};
 use crate::simd::Work;
 use crate::stream::Stream;
 use crate::tile::Transform;
 use crate::wavelet::{BANDS, Split, join_53, join_97};
+
+/// The trunk's outputs and the places around, for [`LANES`] places of a phase.
+#[inline(always)]
+fn inputs<'a>(
+    trunk: &'a [Row],
+    planes: &'a Planes,
+    taps: &'a [Tap],
+    phase: usize,
+    start: usize,
+) -> Inputs<'a> {
+    let around = taps.iter().map(|tap| planes.lanes(tap, phase, start));
+    Inputs::new(trunk.iter().chain(around), trunk.len() + taps.len())
+}
 
 /// The trunk at all places of a level, phase by phase: for every [`LANES`] places a row per channel.
 pub(crate) type Trunks = [Vec<Row>; 4];
@@ -33,8 +46,7 @@ impl Work for Trunk<'_> {
         for (phase, out) in trunks.iter_mut().enumerate() {
             out.reserve(stretch.len().div_ceil(LANES) * network.widths.trunk);
             for start in stretch.clone().step_by(LANES) {
-                let rows = taps.iter().map(|tap| self.planes.lanes(tap, phase, start));
-                let inputs = Inputs::new(rows, taps.len());
+                let inputs = inputs(&[], self.planes, taps, phase, start);
                 out.extend_from_slice(network.trunk::<FUSED>(&bias, &inputs, self.scratch));
             }
         }
@@ -70,8 +82,7 @@ impl<S: Stream> Work for Band<'_, S> {
                 .step_by(LANES)
                 .zip(trunks.chunks_exact(width))
             {
-                let rows = taps.iter().map(|tap| self.planes.lanes(tap, phase, start));
-                let inputs = Inputs::new(trunk.iter().chain(rows), width + taps.len());
+                let inputs = inputs(trunk, self.planes, taps, phase, start);
                 let sums = model.network.head::<FUSED>(head, &inputs, self.scratch);
                 let mut contexts = [Context::default(); LANES];
                 for (lane, context) in contexts.iter_mut().enumerate() {
@@ -121,8 +132,7 @@ impl Work for Offsets<'_> {
                 .step_by(LANES)
                 .zip(trunks.chunks_exact(width))
             {
-                let rows = taps.iter().map(|tap| self.planes.lanes(tap, phase, start));
-                let inputs = Inputs::new(trunk.iter().chain(rows), width + taps.len());
+                let inputs = inputs(trunk, self.planes, taps, phase, start);
                 let Some(sums) = network.dequantiser::<FUSED>(&inputs, self.scratch) else {
                     return;
                 };

@@ -44,6 +44,23 @@ pub enum Start {
     Resume,
 }
 
+impl Start {
+    /// An optimiser as the run left it, where it goes on.
+    pub(crate) fn optimiser(
+        self,
+        new: Optimiser,
+        folder: &Path,
+        device: &Device,
+    ) -> Result<Optimiser> {
+        Ok(match self {
+            Self::New => new,
+            Self::Resume => {
+                new.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?)
+            }
+        })
+    }
+}
+
 /// Trains a method in a folder; returns the trained network.
 ///
 /// The folder gets `config.toml` before the first step, a line of `metrics.jsonl` now and then, checkpoints, and at
@@ -69,15 +86,13 @@ pub fn train(
     let differentiation = Differentiation::on(device);
     let mut learner = Learner::new(config, teacher, &differentiation.device(device))?;
     let weights = differentiation::weights(&learner);
-    let mut optimiser = Optimiser::new(
+    let optimiser = Optimiser::new(
         settings.optimiser,
         settings.clip_norm,
         settings.ema,
         weights,
     );
-    if start == Start::Resume {
-        optimiser = optimiser.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?);
-    }
+    let mut optimiser = start.optimiser(optimiser, folder, device)?;
     learner = differentiation.scatter(learner, optimiser.state().weights.clone());
     let mut team = Team::new(&learner, devices, settings.batch, teacher)?;
     let mut log = Log::open(folder, &config.to_toml(), start, optimiser.state().steps)?;

@@ -62,15 +62,9 @@ pub fn train(
     let learning = differentiation.device(device);
     let mut learner = ContextLearner::new(&config.widths, config.seed, &learning);
     let weights = differentiation::weights(&learner);
-    let mut optimiser = Optimiser::new(
-        settings.optimiser,
-        settings.clip_norm,
-        settings.ema,
-        weights,
-    );
-    if start == Start::Resume {
-        optimiser = optimiser.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?);
-    }
+    let (clip_norm, ema) = (settings.clip_norm, settings.ema);
+    let optimiser = Optimiser::new(settings.optimiser, clip_norm, ema, weights);
+    let mut optimiser = start.optimiser(optimiser, folder, device)?;
     learner = differentiation.scatter(learner, optimiser.state().weights.clone());
     let first = optimiser.state().steps;
     let toml =
