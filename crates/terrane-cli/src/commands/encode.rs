@@ -384,20 +384,25 @@ pub(crate) fn write<'a>(
     };
     let is_whole = method == Method::Context && !arguments.per_tile;
     let (file, measured) = match rate {
-        Rate::Rmse(target) if is_whole => job.search(
-            target * 3.0,
-            target,
-            0.8,
-            |_, measured| measured.rmse_m(),
-            progress,
-        )?,
-        Rate::Bpp(target) if is_whole => job.search(
-            0.1,
-            target,
-            -0.6,
-            |length, measured| length as f64 * 8.0 / measured.pixels.max(1) as f64,
-            progress,
-        )?,
+        Rate::Rmse(target) if is_whole => {
+            let error = |_, measured: &Measured| measured.rmse_m();
+            job.search(
+                "root mean square error",
+                (target * 3.0, target, 0.8),
+                error,
+                progress,
+            )?
+        }
+        Rate::Bpp(target) if is_whole => {
+            let rate =
+                |length, measured: &Measured| length as f64 * 8.0 / measured.pixels.max(1) as f64;
+            job.search(
+                "rate (with head and overviews)",
+                (0.1, target, -0.6),
+                rate,
+                progress,
+            )?
+        }
         rate => job.run(rate, progress)?,
     };
     file.commit()?;
@@ -421,9 +426,8 @@ impl Job<'_> {
     /// logarithm follows that of the step at first.
     fn search(
         &self,
-        first_m: f64,
-        target: f64,
-        slope: f64,
+        what: &str,
+        (first_m, target, slope): (f64, f64, f64),
         measure: impl Fn(u64, &Measured) -> f64,
         progress: &mut dyn FnMut(EncodeProgress),
     ) -> Result<(AtomicFile, Measured)> {
@@ -434,6 +438,11 @@ impl Job<'_> {
             let reached = measure(file.file().metadata()?.len(), &measured).max(1e-12);
             let miss = (reached / target).ln();
             if miss.abs() < NEAR || turn == SEARCHES || measured.pixels == 0 {
+                // Less than was asked for is what there is to have: heights without error, or a flat terrain.
+                ensure!(
+                    miss < 2.0 * NEAR || measured.pixels == 0,
+                    "a {what} of {target} cannot be reached: it is still {reached:.4}"
+                );
                 return Ok((file, measured));
             }
             let found = last.map(|(at, value)| (reached.ln() - value) / (step_m.ln() - at));

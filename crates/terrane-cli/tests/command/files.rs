@@ -298,6 +298,9 @@ fn rates_of_whole_files_come_out_as_asked_in_every_profile() {
     };
     near(&encoded(&["--bpp", "1.5"])["bpp"], 1.5);
     near(&encoded(&["--rmse", "0.04"])["rmse_m"], 0.04);
+    let impossible = ["encode", "dem.tif", "b.trn", "--bpp", "0.01"];
+    assert!(complaint(&run(&impossible)).contains("of 0.01 cannot be reached"));
+    assert!(!folder.path().join("b.trn").exists());
     let mut sizes = Vec::new();
     for profile in ["fast", "standard", "best"] {
         let report = encoded(&["--profile", profile, "--max-error", "0.1"]);
