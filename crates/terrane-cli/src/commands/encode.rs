@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
     /// Which of the context codec's models: the time that decoding takes against the size of the file.
     #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
     profile: ProfileName,
-    /// How hard the context codec tries to make the file small; decoding takes the same time.
+    /// How hard the context codec tries to make the file small: 0 rounds, 1 weighs the bits of every symbol against its
+    /// error, 2 and 3 also try several steps for --max-error. Decoding takes the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
     effort: u8,
     /// The method's model; without it the one inside the program.
