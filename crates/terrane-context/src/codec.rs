@@ -9,7 +9,7 @@ use crate::grid::Grid;
 use crate::level::{Band, Join, Offsets, Trunk, Trunks};
 use crate::model::Model;
 use crate::network::Scratch;
-use crate::planes::{PHASES, Planes, Tap, dequantiser_taps, head_taps, trunk_taps};
+use crate::planes::{Planes, Taps};
 use crate::simd;
 use crate::stream::{Effort, Reading, Stream, Writing};
 use crate::tile::{Tile, Transform, level_sizes};
@@ -20,21 +20,14 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Codec {
     pub(crate) model: Model,
-    pub(crate) trunk: Vec<Tap>,
-    pub(crate) heads: Vec<Vec<Tap>>,
-    pub(crate) dequantiser: Vec<Tap>,
+    pub(crate) taps: Taps,
 }
 
 impl Codec {
     /// Codes with a model.
     pub fn new(model: Model) -> Self {
-        let heads = (0..BANDS)
-            .flat_map(|band| (0..PHASES.len()).map(move |phase| head_taps(band, phase)))
-            .collect();
         Self {
-            trunk: trunk_taps(model.network.widths.reach),
-            heads,
-            dequantiser: dequantiser_taps(),
+            taps: Taps::new(model.network.widths.reach),
             model,
         }
     }
@@ -64,10 +57,7 @@ impl Codec {
     ) -> (Vec<u8>, Grid<i64>) {
         let effort = match tile.transform {
             Transform::Lossy => effort,
-            Transform::Lossless => Effort {
-                bit_worth: 0.0,
-                dead_zone: 0.0,
-            },
+            Transform::Lossless => Effort::NONE,
         };
         let mut encoder = Encoder::default();
         let coarsest: Vec<i64> = tile
@@ -133,10 +123,7 @@ impl Codec {
         skip: usize,
     ) -> Grid<i64> {
         let (sizes, [low_w, low_h]) = level_sizes(width, height);
-        let unit = match transform {
-            Transform::Lossy => UNIT,
-            Transform::Lossless => 1,
-        };
+        let unit = transform.unit();
         let mut low = Grid {
             width: low_w,
             height: low_h,
@@ -146,7 +133,7 @@ impl Codec {
         let mut scratch = Scratch::new(&self.model.network);
         let mut parents: Option<[Grid<i64>; BANDS]> = None;
         for (level, sizes) in sizes.iter().enumerate().skip(skip).rev() {
-            let scaled = (unit != UNIT).then(|| times(&low, UNIT / unit));
+            let scaled = (unit != UNIT).then(|| low.map(|value| value.wrapping_mul(UNIT / unit)));
             let seen = scaled.as_ref().unwrap_or(&low);
             let mut bands = sizes.map(|[width, height]| Grid::new(width, height));
             // Planes and trunk are only needed where a band has symbols.
@@ -175,7 +162,9 @@ impl Codec {
                     symbols,
                 });
             }
-            let details = bands.each_ref().map(|band| times(band, unit));
+            let details = bands
+                .each_ref()
+                .map(|band| band.map(|symbol| symbol.wrapping_mul(unit)));
             if transform == Transform::Lossy {
                 let mut bands = details.clone();
                 if let Some((planes, trunks)) = &context {
@@ -206,18 +195,6 @@ impl Codec {
             Transform::Lossy => decoded,
             Transform::Lossless => low,
         }
-    }
-}
-
-fn times(grid: &Grid<i64>, factor: i64) -> Grid<i64> {
-    Grid {
-        width: grid.width,
-        height: grid.height,
-        values: grid
-            .values
-            .iter()
-            .map(|value| value.wrapping_mul(factor))
-            .collect(),
     }
 }
 
@@ -269,10 +246,7 @@ mod tests {
         Grid::from_values(width, height, values).unwrap()
     }
 
-    const ROUNDED: Effort = Effort {
-        bit_worth: 0.0,
-        dead_zone: 0.0,
-    };
+    const ROUNDED: Effort = Effort::NONE;
 
     #[test]
     fn tiles_of_all_sizes_come_back() {

@@ -30,6 +30,15 @@ impl<T: Copy + Default> Grid<T> {
         })
     }
 
+    /// Every number made another.
+    pub fn map<U>(&self, make: impl Fn(T) -> U) -> Grid<U> {
+        Grid {
+            width: self.width,
+            height: self.height,
+            values: self.values.iter().map(|&value| make(value)).collect(),
+        }
+    }
+
     /// A row.
     pub fn row(&self, row: usize) -> &[T] {
         &self.values[row * self.width..][..self.width]

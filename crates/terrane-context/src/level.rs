@@ -9,7 +9,7 @@ use crate::planes::{LANES, PHASES, Planes, Tap};
 use crate::simd::Work;
 use crate::stream::Stream;
 use crate::tile::Transform;
-use crate::wavelet::{BANDS, Split, join_53, join_97};
+use crate::wavelet::{BANDS, Split};
 
 /// The trunk's outputs and the places around, for [`LANES`] places of a phase.
 #[inline(always)]
@@ -40,7 +40,7 @@ impl Work for Trunk<'_> {
     fn run<const FUSED: bool>(self) -> Trunks {
         let network = &self.codec.model.network;
         let bias = network.trunk_bias(&self.planes.constants);
-        let taps = &self.codec.trunk;
+        let taps = &self.codec.taps.trunk;
         let stretch = self.planes.stretch();
         let mut trunks = [const { Vec::new() }; 4];
         for (phase, out) in trunks.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ impl<S: Stream> Work for Band<'_, S> {
         let stretch = self.planes.stretch();
         for (phase, trunks) in self.trunks.iter().enumerate() {
             let head = self.number * PHASES.len() + phase;
-            let taps = &self.codec.heads[head];
+            let taps = &self.codec.taps.heads[head];
             for (start, trunk) in stretch
                 .clone()
                 .step_by(LANES)
@@ -124,7 +124,7 @@ impl Work for Offsets<'_> {
     fn run<const FUSED: bool>(self) {
         let network = &self.codec.model.network;
         let width = network.widths.trunk;
-        let taps = &self.codec.dequantiser;
+        let taps = &self.codec.taps.dequantiser;
         let stretch = self.planes.stretch();
         for (phase, trunks) in self.trunks.iter().enumerate() {
             for (start, trunk) in stretch
@@ -164,9 +164,6 @@ impl Work for Join {
     type Output = Grid<i64>;
     #[inline(always)]
     fn run<const FUSED: bool>(self) -> Grid<i64> {
-        match self.transform {
-            Transform::Lossy => join_97(self.split),
-            Transform::Lossless => join_53(self.split),
-        }
+        self.transform.join(self.split)
     }
 }

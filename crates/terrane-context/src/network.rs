@@ -70,11 +70,6 @@ impl Layer {
         })
     }
 
-    /// Number of outputs.
-    pub fn outputs(&self) -> usize {
-        self.outputs
-    }
-
     /// Rows of inputs that are read, of which the last may count for nothing.
     fn rows_in(&self) -> usize {
         self.blocks.len() / self.outputs.div_ceil(TOGETHER).max(1) * TOGETHER

@@ -38,13 +38,13 @@ pub struct Tap {
 }
 
 /// Inputs of the trunk: the coarser picture and the parents, so many places around.
-pub fn trunk_taps(reach: usize) -> Vec<Tap> {
+pub(crate) fn trunk_taps(reach: usize) -> Vec<Tap> {
     let reach = reach as isize;
     (0..BAND).flat_map(|plane| window(plane, reach)).collect()
 }
 
 /// Inputs of the head for one phase of a band, beside the trunk: the bands before it, and of its own the phases before.
-pub fn head_taps(band: usize, phase: usize) -> Vec<Tap> {
+pub(crate) fn head_taps(band: usize, phase: usize) -> Vec<Tap> {
     let mut taps = Vec::new();
     for sibling in 0..band {
         taps.extend(window(BAND + sibling, 1));
@@ -64,8 +64,33 @@ pub fn head_taps(band: usize, phase: usize) -> Vec<Tap> {
 }
 
 /// Inputs of the dequantiser, beside the trunk: all bands.
-pub fn dequantiser_taps() -> Vec<Tap> {
+pub(crate) fn dequantiser_taps() -> Vec<Tap> {
     (0..BANDS).flat_map(|band| window(BAND + band, 1)).collect()
+}
+
+/// All lists of inputs of a network.
+#[derive(Debug)]
+pub struct Taps {
+    /// Of the trunk.
+    pub trunk: Vec<Tap>,
+    /// Of the heads beside the trunk, band by band and phase by phase.
+    pub heads: Vec<Vec<Tap>>,
+    /// Of the dequantiser beside the trunk.
+    pub dequantiser: Vec<Tap>,
+}
+
+impl Taps {
+    /// Those of a network whose trunk looks so many places around.
+    pub fn new(reach: usize) -> Self {
+        let heads = (0..BANDS)
+            .flat_map(|band| (0..PHASES.len()).map(move |phase| head_taps(band, phase)))
+            .collect();
+        Self {
+            trunk: trunk_taps(reach),
+            heads,
+            dequantiser: dequantiser_taps(),
+        }
+    }
 }
 
 fn window(plane: usize, reach: isize) -> impl Iterator<Item = Tap> {

@@ -15,6 +15,21 @@ pub struct Effort {
     pub dead_zone: f64,
 }
 
+impl Effort {
+    /// Every coefficient to its nearest symbol.
+    pub const NONE: Self = Self {
+        bit_worth: 0.0,
+        dead_zone: 0.0,
+    };
+
+    /// The nearest symbol, a little towards 0.
+    #[inline(always)]
+    pub fn nearest(&self, value: f64) -> i64 {
+        let magnitude = (value.abs() + 0.5 - self.dead_zone).floor();
+        magnitude.copysign(value) as i64
+    }
+}
+
 /// Where symbols come from: bytes, or coefficients that go to bytes.
 pub(crate) trait Stream {
     /// Whether a band has any symbol but 0.
@@ -48,19 +63,11 @@ pub(crate) struct Writing<'a> {
     pub(crate) counts: Option<&'a mut Vec<Vec<u64>>>,
 }
 
-impl Writing<'_> {
-    /// The nearest symbol, a little towards 0.
-    fn nearest(&self, value: f64) -> i64 {
-        let magnitude = (value.abs() + 0.5 - self.effort.dead_zone).floor();
-        magnitude.copysign(value) as i64
-    }
-}
-
 impl Stream for Writing<'_> {
     fn is_empty(&mut self, level: usize, band: usize) -> bool {
         self.level = level;
         let values = &self.tile.levels[level][band].values;
-        let is_empty = values.iter().all(|&value| self.nearest(value) == 0);
+        let is_empty = values.iter().all(|&value| self.effort.nearest(value) == 0);
         self.encoder.raw(is_empty.into(), 1);
         is_empty
     }
@@ -68,7 +75,7 @@ impl Stream for Writing<'_> {
     #[inline(always)]
     fn symbol(&mut self, model: &Model, context: Context, band: usize, place: usize) -> i64 {
         let value = self.tile.levels[self.level][band].values[place];
-        let mut symbol = self.nearest(value);
+        let mut symbol = self.effort.nearest(value);
         if self.effort.bit_worth > 0.0 && symbol != 0 {
             let price = |symbol: i64| {
                 let error = value - symbol as f64;

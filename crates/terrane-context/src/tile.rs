@@ -1,8 +1,9 @@
 //! A tile as coefficients of a wavelet.
 
+use crate::compand::UNIT;
 use crate::distribution::MOST_SYMBOL;
 use crate::grid::Grid;
-use crate::wavelet::{BANDS, split_53, split_97, split_sizes};
+use crate::wavelet::{BANDS, Split, join_53, join_97, split_53, split_97, split_sizes};
 
 /// Levels go on until neither side is longer than this.
 const COARSEST: usize = 8;
@@ -14,6 +15,25 @@ pub enum Transform {
     Lossy,
     /// The reversible 5/3 of whole numbers.
     Lossless,
+}
+
+impl Transform {
+    /// Parts of a step that decoded heights are counted in.
+    pub fn unit(self) -> i64 {
+        match self {
+            Self::Lossy => UNIT,
+            Self::Lossless => 1,
+        }
+    }
+
+    /// One level back.
+    #[inline(always)]
+    pub fn join(self, split: Split<i64>) -> Grid<i64> {
+        match self {
+            Self::Lossy => join_97(split),
+            Self::Lossless => join_53(split),
+        }
+    }
 }
 
 /// A tile in steps: its coefficients, coarsest picture first.
@@ -81,15 +101,7 @@ impl Tile {
         }
         let mut low = heights.clone();
         let mut levels = Vec::new();
-        let floats = |grid: Grid<i64>| Grid {
-            width: grid.width,
-            height: grid.height,
-            values: grid
-                .values
-                .iter()
-                .map(|&value| value as f64)
-                .collect::<Vec<_>>(),
-        };
+        let floats = |grid: Grid<i64>| grid.map(|value| value as f64);
         while low.width.max(low.height) > COARSEST {
             let split = split_53(&low);
             low = split.low;

@@ -21,7 +21,7 @@ pub struct Split<T> {
 }
 
 /// Sizes of a split of a picture: that of `low`, and of the bands.
-pub fn split_sizes(width: usize, height: usize) -> ([usize; 2], [[usize; 2]; BANDS]) {
+pub(crate) fn split_sizes(width: usize, height: usize) -> ([usize; 2], [[usize; 2]; BANDS]) {
     let (low_w, low_h) = (width.div_ceil(2), height.div_ceil(2));
     let (high_w, high_h) = (width / 2, height / 2);
     (
@@ -225,7 +225,7 @@ fn join<L: Lifting>(split: Split<L::Number>) -> Grid<L::Number> {
 }
 
 /// One level of the 9/7.
-pub fn split_97(picture: &Grid<f64>) -> Split<f64> {
+pub(crate) fn split_97(picture: &Grid<f64>) -> Split<f64> {
     let mut split = split::<Forward97>(picture);
     if picture.width > 1 && picture.height > 1 {
         scale(&mut split.low, |value| value * (WHOLE / FIXED_LOW as f64));
@@ -238,7 +238,7 @@ pub fn split_97(picture: &Grid<f64>) -> Split<f64> {
 
 /// One level of the 9/7 back, in integers.
 #[inline(always)]
-pub fn join_97(mut split: Split<i64>) -> Grid<i64> {
+pub(crate) fn join_97(mut split: Split<i64>) -> Grid<i64> {
     if split.low.width + split.bands[0].width > 1 && split.low.height + split.bands[1].height > 1 {
         scale(&mut split.low, |value| times(FIXED_LOW, value));
         scale(&mut split.bands[2], |value| times(FIXED_BOTH, value));
@@ -247,13 +247,13 @@ pub fn join_97(mut split: Split<i64>) -> Grid<i64> {
 }
 
 /// One level of the reversible 5/3.
-pub fn split_53(picture: &Grid<i64>) -> Split<i64> {
+pub(crate) fn split_53(picture: &Grid<i64>) -> Split<i64> {
     split::<Forward53>(picture)
 }
 
 /// One level of the reversible 5/3 back.
 #[inline(always)]
-pub fn join_53(split: Split<i64>) -> Grid<i64> {
+pub(crate) fn join_53(split: Split<i64>) -> Grid<i64> {
     join::<Inverse53>(split)
 }
 

@@ -168,8 +168,13 @@ fn write(path: &Path, weights: &Weights) -> Result<()> {
         path: path.to_owned(),
         source,
     })?;
+    write_bytes(path, &bytes)
+}
+
+/// Writes a file, which appears whole or not at all.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = AtomicFile::create(path, Existing::Replace)?;
-    file.file().write_all(&bytes).map_err(|source| Error::Io {
+    file.file().write_all(bytes).map_err(|source| Error::Io {
         path: path.to_owned(),
         action: "be written",
         source,

@@ -223,9 +223,7 @@ mod tests {
                 Experiment::parse(text, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
             let (found, written) = match &experiment {
                 Experiment::Method(config) => (&config.name, config.to_toml()),
-                Experiment::Context(config) => {
-                    (&config.name, toml::to_string_pretty(config).unwrap())
-                }
+                Experiment::Context(config) => (&config.name, config.to_toml()),
             };
             assert_eq!(found, name);
             assert_eq!(Experiment::parse(&written, &[]).unwrap(), experiment);

@@ -70,7 +70,7 @@ impl ContextModel {
 #[derive(Debug, Clone)]
 pub enum FileModel {
     /// A neural representation, whose tokens are stored.
-    Network(Box<TrainedModel>),
+    Network(Arc<TrainedModel>),
     /// The context codec's.
     Context(Arc<ContextModel>),
 }
@@ -83,7 +83,7 @@ impl FileModel {
             // Without widths it is no context model at all, and may be the other kind.
             Err(ModelError::Context(terrane_context::Error::Missing { .. })) => {
                 let model = TrainedModel::from_bytes(bytes, &Device::flex())?;
-                Ok(Self::Network(Box::new(model)))
+                Ok(Self::Network(Arc::new(model)))
             }
             Err(error) => Err(error),
         }
@@ -91,14 +91,18 @@ impl FileModel {
 
     /// The model inside this program that has a hash.
     pub fn built_in(sha256: &[u8; 32]) -> Option<Self> {
-        let digest = |bytes: &[u8]| -> [u8; 32] { Sha256::digest(bytes).into() };
+        // Kept: every file that is opened asks.
+        static DIGESTS: OnceLock<[[u8; 32]; 3]> = OnceLock::new();
+        let digests = DIGESTS
+            .get_or_init(|| Profile::ALL.map(|profile| Sha256::digest(profile.bytes()).into()));
         Profile::ALL
             .into_iter()
-            .find(|profile| digest(profile.bytes()) == *sha256)
-            .map(Profile::model)
+            .zip(digests)
+            .find(|(_, digest)| *digest == sha256)
+            .map(|(profile, _)| profile.model())
             .or_else(|| {
                 let network = TrainedModel::built_in();
-                (network.sha256 == *sha256).then(|| Self::Network(Box::new(network.clone())))
+                (network.sha256 == *sha256).then(|| Self::Network(Arc::new(network.clone())))
             })
     }
 

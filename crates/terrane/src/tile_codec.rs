@@ -308,12 +308,7 @@ impl TileCodec {
         if base.iter().any(|height| !height.is_finite()) {
             return Ok(None);
         }
-        let differences: Vec<f64> = source
-            .heights
-            .iter()
-            .zip(&base)
-            .map(|(height, base)| height - base)
-            .collect();
+        let differences = source.differences(&base);
         let remains = match self.rate {
             Rate::Tokens | Rate::Lossless | Rate::Step(_) => None,
             Rate::MaxError(bound) => {

@@ -1,6 +1,6 @@
 //! A tile by the context codec: the step that gives a rate, and what the wavelet leaves over.
 
-use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform, UNIT};
+use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform};
 use terrane_format::Window;
 use terrane_format::record::{Details, Layer, Record, Remains, TileStatistics};
 
@@ -15,6 +15,7 @@ const SEARCHES: usize = 9;
 /// What part of an error or of a size is aimed at, and how far off it may be: never above the target.
 const AIM_RMSE: (f64, f64) = (0.996, 0.004);
 const AIM_SIZE: (f64, f64) = (0.991, 0.009);
+
 /// A coded tile: its record, the heights that come back, and the bytes of its parts.
 struct Coded {
     record: Record,
@@ -60,7 +61,9 @@ impl TileCodec {
                     .flatten()
             }
             Rate::MaxError(bound) => self.within(&tile, bound),
-            Rate::Rmse(target) => self.at(&tile, target, |coded| source.rmse_of(&coded.heights)),
+            Rate::Rmse(target) => self.at(&tile, target, |coded| {
+                source.rmse(&source.differences(&coded.heights), None)
+            }),
             Rate::Bpp(target) => {
                 let pixels = source.heights.len() as f64;
                 self.at(&tile, target, |coded| coded.bytes as f64 * 8.0 / pixels)
@@ -151,13 +154,8 @@ impl TileCodec {
     ) -> Result<Vec<f64>, Error> {
         let codec = self.model.as_ref().and_then(FileModel::context);
         let codec = codec.ok_or(Error::NoModel)?;
-        let transform = if details.is_lossless {
-            Transform::Lossless
-        } else {
-            Transform::Lossy
-        };
         let size = [window.width, window.height];
-        let decoded = codec.decode(&details.bytes, size, transform, 0);
+        let decoded = codec.decode(&details.bytes, size, transform(details), 0);
         let decoded = decoded.map_err(crate::model::ModelError::from)?;
         Ok(heights(
             details,
@@ -167,9 +165,17 @@ impl TileCodec {
     }
 }
 
+fn transform(details: &Details) -> Transform {
+    if details.is_lossless {
+        Transform::Lossless
+    } else {
+        Transform::Lossy
+    }
+}
+
 /// Metres from what the codec gives back.
 fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
-    let unit = if details.is_lossless { 1 } else { UNIT };
+    let unit = transform(details).unit();
     let offset = details.offset.wrapping_mul(unit);
     let step_m = details.step_m / unit as f64;
     decoded
@@ -188,18 +194,6 @@ fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
 
 fn size(record: &Record, source: &Source) -> usize {
     record.to_bytes(0, source.window.width).len()
-}
-
-impl Source<'_> {
-    fn rmse_of(&self, decoded: &[f64]) -> f64 {
-        let differences: Vec<f64> = self
-            .heights
-            .iter()
-            .zip(decoded)
-            .map(|(height, decoded)| height - decoded)
-            .collect();
-        self.rmse(&differences, None)
-    }
 }
 
 /// A tile whose gaps are filled.
@@ -228,12 +222,14 @@ impl Filled<'_> {
         }
     }
 
-    fn middle(&self) -> f64 {
+    /// The middle of the heights in whole steps; `None` where that is too far out for the step.
+    fn offset(&self, step_m: f64) -> Option<f64> {
         let (low, high) = self.heights.iter().fold(
             (f64::INFINITY, f64::NEG_INFINITY),
             |(low, high), &height| (low.min(height), high.max(height)),
         );
-        low / 2.0 + high / 2.0
+        let offset = ((low / 2.0 + high / 2.0) / step_m).round();
+        (step_m.is_normal() && offset.abs() < 1e12).then_some(offset)
     }
 
     /// A typical difference of neighbours from a plane: the scale of what a low rate loses.
@@ -252,16 +248,13 @@ impl Filled<'_> {
     fn lossy(&self, step_m: f64, effort: Effort, within: Option<f64>) -> Option<Coded> {
         // As it will be stored.
         let step_m = f64::from(step_m as f32);
-        let offset = (self.middle() / step_m).round();
+        let offset = self.offset(step_m)?;
         let Window { width, height, .. } = self.source.window;
         let values = self
             .heights
             .iter()
             .map(|height| height / step_m - offset)
             .collect();
-        if !(step_m.is_normal() && offset.abs() < 1e12) {
-            return None;
-        }
         let tile = Coefficients::lossy(&Grid::from_values(width, height, values)?)?;
         let (bytes, decoded) = self.codec.encode(&tile, effort);
         let details = Details {
@@ -272,13 +265,7 @@ impl Filled<'_> {
         };
         let heights = heights(&details, &decoded, false);
         let remains = within.and_then(|within| {
-            let differences: Vec<f64> = self
-                .source
-                .heights
-                .iter()
-                .zip(&heights)
-                .map(|(height, decoded)| height - decoded)
-                .collect();
+            let differences = self.source.differences(&heights);
             let is_needed = self
                 .source
                 .valid(&differences)
@@ -293,10 +280,7 @@ impl Filled<'_> {
 
     /// Rounded to whole steps, and these without loss.
     fn lossless(&self, step_m: f64, as_f32: bool) -> Option<Coded> {
-        let offset = (self.middle() / step_m).round();
-        if !(step_m.is_normal() && offset.abs() < 1e12) {
-            return None;
-        }
+        let offset = self.offset(step_m)?;
         let Window { width, height, .. } = self.source.window;
         let values = self
             .heights
@@ -304,13 +288,7 @@ impl Filled<'_> {
             .map(|height| (height / step_m).round() as i64 - offset as i64)
             .collect();
         let tile = Coefficients::lossless(&Grid::from_values(width, height, values)?)?;
-        let (bytes, decoded) = self.codec.encode(
-            &tile,
-            Effort {
-                bit_worth: 0.0,
-                dead_zone: 0.0,
-            },
-        );
+        let (bytes, decoded) = self.codec.encode(&tile, Effort::NONE);
         let details = Details {
             is_lossless: true,
             step_m,

@@ -48,6 +48,15 @@ impl Source<'_> {
             .fold(0.0, |greatest, height| greatest.max(height.abs()))
     }
 
+    /// What decoded heights leave over.
+    pub(crate) fn differences(&self, decoded: &[f64]) -> Vec<f64> {
+        self.heights
+            .iter()
+            .zip(decoded)
+            .map(|(height, decoded)| height - decoded)
+            .collect()
+    }
+
     /// Error of values that are rounded to a step, or left out altogether.
     pub(crate) fn rmse(&self, values: &[f64], step_m: Option<f64>) -> f64 {
         let (sum, count) = self.valid(values).fold((0.0, 0.0), |(sum, count), value| {

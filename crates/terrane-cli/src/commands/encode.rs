@@ -2,6 +2,7 @@
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use terrane::encode::{EncodeProgress, Encoding};
@@ -258,7 +259,7 @@ impl Arguments {
 
 fn built_in_network() -> ModelFile {
     (
-        FileModel::Network(Box::new(TrainedModel::built_in().clone())),
+        FileModel::Network(Arc::new(TrainedModel::built_in().clone())),
         TrainedModel::built_in_bytes().to_vec(),
     )
 }

@@ -24,6 +24,13 @@ pub struct ContextConfig {
     pub train: TrainConfig,
 }
 
+impl ContextConfig {
+    /// The configuration as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a configuration has only types that TOML knows")
+    }
+}
+
 /// Which tiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

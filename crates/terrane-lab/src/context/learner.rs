@@ -158,12 +158,12 @@ impl ContextLearner {
 #[cfg(test)]
 mod tests {
     use terrane::random::Random;
-    use terrane_context::{Codec, Effort, Model, to_bytes};
+    use terrane_context::{Codec, Model, Taps, to_bytes};
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
     use crate::context::config::{DataConfig, RateConfig};
-    use crate::context::samples::{Taps, draw};
+    use crate::context::samples::draw;
 
     const WIDTHS: Widths = Widths {
         reach: 2,
@@ -202,11 +202,7 @@ mod tests {
             };
             let mut random = Random::new(seed, 0);
             let drawn = draw(&terrain.heights, 128, &data, &rate, &mut random).unwrap();
-            let effort = Effort {
-                bit_worth: 0.0,
-                dead_zone: drawn.dead_zone,
-            };
-            let (bytes, _) = codec.encode(&drawn.tile, effort);
+            let (bytes, _) = codec.encode(&drawn.tile, drawn.effort);
             let pixels = (drawn.tile.width * drawn.tile.height) as f64;
             let batch = Batch::new(&[drawn], 3000, &taps, &mut random);
             let (bits, _) = learner.losses(&batch, &device);

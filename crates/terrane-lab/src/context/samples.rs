@@ -4,8 +4,7 @@
 
 use terrane::random::Random;
 use terrane_context::{
-    BANDS, CONSTANTS, Grid, PHASES, Planes, Split, Tap, Tile, Transform, UNIT, dequantiser_taps,
-    head_taps, join_53, join_97, trunk_taps,
+    BANDS, CONSTANTS, Effort, Grid, PHASES, Planes, Split, Tap, Taps, Tile, Transform, UNIT,
 };
 
 use crate::augment::Orientation;
@@ -43,26 +42,6 @@ pub(crate) struct Batch {
     pub(crate) offset_shares: Vec<f32>,
 }
 
-/// The lists of inputs, made once.
-#[derive(Debug)]
-pub(crate) struct Taps {
-    trunk: Vec<Tap>,
-    heads: Vec<Vec<Tap>>,
-    dequantiser: Vec<Tap>,
-}
-
-impl Taps {
-    pub(crate) fn new(reach: usize) -> Self {
-        Self {
-            trunk: trunk_taps(reach),
-            heads: (0..BANDS)
-                .flat_map(|band| (0..PHASES.len()).map(move |phase| head_taps(band, phase)))
-                .collect(),
-            dequantiser: dequantiser_taps(),
-        }
-    }
-}
-
 /// A level of a tile as the network sees it.
 struct Level {
     planes: Planes,
@@ -75,8 +54,8 @@ struct Level {
 pub(crate) struct Drawn {
     /// Coefficients in steps.
     pub(crate) tile: Tile,
-    /// Part of a step by which they are rounded towards 0.
-    pub(crate) dead_zone: f64,
+    /// How they are rounded.
+    pub(crate) effort: Effort,
 }
 
 /// Cuts, turns and scales a tile by chance.
@@ -129,40 +108,23 @@ pub(crate) fn draw(
     } else {
         rate.dead_zone * random.unit()
     };
-    Some(Drawn { tile, dead_zone })
+    let effort = Effort {
+        dead_zone,
+        ..Effort::NONE
+    };
+    Some(Drawn { tile, effort })
 }
 
 fn levels(drawn: &Drawn) -> Vec<Level> {
     let tile = &drawn.tile;
-    let is_lossy = tile.transform == Transform::Lossy;
-    let round = |value: f64| {
-        (value.abs() + 0.5 - drawn.dead_zone)
-            .floor()
-            .copysign(value) as i64
-    };
-    let unit = if is_lossy { UNIT } else { 1 };
-    let mut low = Grid {
-        width: tile.coarsest.width,
-        height: tile.coarsest.height,
-        values: tile
-            .coarsest
-            .values
-            .iter()
-            .map(|value| value.round() as i64 * unit)
-            .collect(),
-    };
+    let unit = tile.transform.unit();
+    let mut low = tile.coarsest.map(|value| value.round() as i64 * unit);
     let mut parents: Option<[Grid<i64>; BANDS]> = None;
     let mut levels = Vec::new();
     for (finer, bands) in tile.levels.iter().enumerate().rev() {
-        let symbols: [Grid<i64>; BANDS] = std::array::from_fn(|band| Grid {
-            width: bands[band].width,
-            height: bands[band].height,
-            values: bands[band]
-                .values
-                .iter()
-                .map(|&value| round(value))
-                .collect(),
-        });
+        let symbols = bands
+            .each_ref()
+            .map(|band| band.map(|value| drawn.effort.nearest(value)));
         let remains = std::array::from_fn(|band| Grid {
             width: bands[band].width,
             height: bands[band].height,
@@ -173,12 +135,8 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
                 .map(|(value, &symbol)| (value - symbol as f64) as f32)
                 .collect(),
         });
-        let scaled = |grid: &Grid<i64>, by: i64| Grid {
-            width: grid.width,
-            height: grid.height,
-            values: grid.values.iter().map(|value| value * by).collect(),
-        };
-        let mut planes = Planes::new(&scaled(&low, UNIT / unit), parents.as_ref(), finer);
+        let seen = low.map(|value| value * (UNIT / unit));
+        let mut planes = Planes::new(&seen, parents.as_ref(), finer);
         planes.set_symbols(&symbols);
         levels.push(Level {
             planes,
@@ -187,13 +145,11 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
         });
         let details = Split {
             low,
-            bands: symbols.each_ref().map(|band| scaled(band, unit)),
+            bands: symbols
+                .each_ref()
+                .map(|band| band.map(|symbol| symbol * unit)),
         };
-        low = if is_lossy {
-            join_97(details)
-        } else {
-            join_53(details)
-        };
+        low = tile.transform.join(details);
         parents = Some(symbols);
     }
     levels

@@ -1,6 +1,5 @@
 //! The loop that trains a context model.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,13 +8,12 @@ use std::time::Instant;
 use burn::tensor::Device;
 use serde_json::json;
 use terrane::random::Random;
-use terrane_context::{Codec, Effort, Grid, Model, Tile, to_bytes};
-use terrane_geo::{AtomicFile, Existing};
+use terrane_context::{Codec, Effort, Grid, Model, Taps, Tile, to_bytes};
 
 use crate::checkpoint::{self, CHECKPOINT, MODEL};
 use crate::context::config::ContextConfig;
 use crate::context::learner::ContextLearner;
-use crate::context::samples::{Batch, Taps, draw};
+use crate::context::samples::{Batch, draw};
 use crate::dataset::Dataset;
 use crate::differentiation::{self, Differentiation, scatter_fixed};
 use crate::log::Log;
@@ -67,9 +65,7 @@ pub fn train(
     let mut optimiser = start.optimiser(optimiser, folder, device)?;
     learner = differentiation.scatter(learner, optimiser.state().weights.clone());
     let first = optimiser.state().steps;
-    let toml =
-        toml::to_string_pretty(config).expect("a configuration has only types that TOML knows");
-    let mut log = Log::open(folder, &toml, start, first)?;
+    let mut log = Log::open(folder, &config.to_toml(), start, first)?;
 
     let batches = batches(tiles.clone(), side, config.clone(), first);
     let clock = Instant::now();
@@ -124,7 +120,7 @@ pub fn train(
         counts = count(&codec(config, &best, &counts)?, config, &tiles, side);
     }
     let bytes = model_bytes(config, &best, &counts)?;
-    write(&folder.join(MODEL), &bytes)
+    checkpoint::write_bytes(&folder.join(MODEL), &bytes)
 }
 
 /// The batches of the steps from one on, prepared by a thread of their own; the same for the same step.
@@ -213,15 +209,4 @@ fn count(codec: &Codec, config: &ContextConfig, tiles: &[Vec<f32>], side: usize)
         }
     }
     counts
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |source| Error::Io {
-        path: path.to_owned(),
-        action: "be written",
-        source,
-    };
-    let mut file = AtomicFile::create(path, Existing::Replace)?;
-    file.file().write_all(bytes).map_err(failed)?;
-    Ok(file.commit()?)
 }

@@ -1,5 +1,7 @@
 //! Damaged files: an error, never a wrong height.
 
+use std::sync::Arc;
+
 use terrane::format::{LevelTile, TileId};
 use terrane::{FileModel, Rate, Terrain};
 
@@ -68,7 +70,7 @@ fn another_model_is_refused() {
     let mut other = terrane::TrainedModel::built_in().clone();
     other.sha256[0] ^= 1;
     let error =
-        Terrain::open(Box::new(file), Some(FileModel::Network(Box::new(other)))).unwrap_err();
+        Terrain::open(Box::new(file), Some(FileModel::Network(Arc::new(other)))).unwrap_err();
     assert!(
         error
             .to_string()

@@ -11,6 +11,7 @@ mod surfaces;
 
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 use terrane::encode::Encoding;
 use terrane::format::{
@@ -183,7 +184,7 @@ pub(crate) fn integers(rate: Rate) -> TileCodec {
 /// The built-in HUVR+SIREN at a rate.
 pub(crate) fn tokens(rate: Rate) -> TileCodec {
     TileCodec {
-        model: Some(FileModel::Network(Box::new(
+        model: Some(FileModel::Network(Arc::new(
             TrainedModel::built_in().clone(),
         ))),
         ..integers(rate)
