@@ -18,6 +18,10 @@ use commands::{
 };
 use progress::ProgressMode;
 
+/// The system's allocator gives the memory of every large tensor back and takes it anew: half the time of a training.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Neural terrain files: elevation rasters made small, with a guaranteed error.
 #[derive(Parser)]
 #[command(version, propagate_version = true, arg_required_else_help = true)]

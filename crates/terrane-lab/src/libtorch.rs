@@ -5,6 +5,7 @@
 )]
 
 use burn::backend::LibTorch;
+use burn::backend::libtorch::TchTensor;
 use burn::tensor::{Device, Tensor};
 
 use crate::optimiser::Update;
@@ -63,13 +64,19 @@ pub(crate) fn apply(
     let [mut weights, mut mean, mut square] = [weights, mean, square].map(primitive);
     let mut gradient = primitive(&gradient);
     let _ = mean.lerp_(&gradient, 1.0 - update.beta1);
-    let _ = gradient.g_mul_scalar_((1.0 - update.beta2).sqrt());
-    let _ = square.g_mul_scalar_(update.beta2);
-    let _ = square.addcmul_(&gradient, &gradient);
+    let _ = gradient.square_();
+    let _ = square.lerp_(&gradient, 1.0 - update.beta2);
     // weights − mean · rate / (root + ε), with the sign and the rate in the root.
     let mut root = square.sqrt();
     let _ = root.g_mul_scalar_(-update.root_factor / update.rate);
     let _ = root.g_add_scalar_(-update.epsilon / update.rate);
     let _ = weights.g_mul_scalar_(update.keep);
     let _ = weights.addcdiv_(&mean, &root);
+}
+
+/// The length of a vector in one pass, where it is LibTorch's.
+pub(crate) fn length(vector: &Tensor<1>) -> Option<Tensor<1>> {
+    let primitive = vector.clone().try_into_primitive::<LibTorch>().ok()?;
+    let length = TchTensor::new(primitive.tensor.norm().reshape([1]));
+    Some(Tensor::from_primitive::<LibTorch>(length))
 }

@@ -17,6 +17,8 @@ mod fill;
 pub mod init;
 pub mod journal;
 mod kernel;
+#[cfg(feature = "libtorch")]
+mod libtorch;
 mod measured;
 pub mod methods;
 pub mod model;
@@ -34,6 +36,7 @@ mod terrain;
 pub mod tile_codec;
 mod tile_context;
 mod tile_source;
+mod wave;
 pub mod weights;
 
 pub use batch::batch;

@@ -6,14 +6,14 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use burn::tensor::module::linear;
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, pixel_grid};
+use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, linear, pixel_grid};
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
 use crate::methods::{Method, Precision, are_sizes};
 use crate::tape::kept;
+use crate::wave::{cosine, sine};
 
 /// Sizes of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ impl Functa {
         for (layer, shift) in sines.iter().zip(self.shifts(latents)) {
             let u = kept((layer.forward(h) + shift).mul_scalar(omega));
             arguments.push(u.clone());
-            h = kept(u.sin());
+            h = kept(sine(u));
         }
         let error = last.forward(h).add_scalar(0.5) - targets.clone();
 
@@ -140,7 +140,7 @@ impl Functa {
         let mut gradient = kept(linear(error, transposed(last), None));
         let mut shifts = Vec::with_capacity(sines.len());
         for (index, u) in arguments.into_iter().enumerate().rev() {
-            let slope = kept(u.cos());
+            let slope = kept(cosine(u));
             let inner = kept((gradient * slope).mul_scalar(omega));
             shifts.push(inner.clone().sum_dim(1));
             gradient =
