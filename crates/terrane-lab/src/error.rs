@@ -26,6 +26,20 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A run of the benchmark cannot be used.
+    #[error("{path}: not a run of this benchmark: {reason}")]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is nothing to measure.
+    #[error("the split \"{split}\" has no tiles")]
+    EmptySplit {
+        /// The split.
+        split: String,
+    },
     /// A context model cannot be made or used.
     #[error(transparent)]
     Context(#[from] terrane_context::Error),

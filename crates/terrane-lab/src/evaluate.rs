@@ -1,7 +1,7 @@
 //! How well a trained method gives tiles back.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use terrane::field::RIM;
 use terrane::methods::{Method, Model, Precision, Rims};
 
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 const BATCH: usize = 8;
 
 /// Measures of every tile.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Numbers of the tiles in their dataset.
     pub tiles: Vec<usize>,

@@ -164,6 +164,8 @@ pub fn train(
 
 #[cfg(test)]
 pub(crate) mod tests {
+    #[global_allocator]
+    static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use burn::module::Module;
@@ -237,6 +239,7 @@ pub(crate) mod tests {
         Source {
             file: format!("{split}.tif"),
             region: split.into(),
+            country: String::new(),
             split: split.into(),
             resolution_m: 1.0,
             affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
@@ -480,6 +483,26 @@ pub(crate) mod tests {
             writer.add_tile(column, row, &tile).unwrap();
         }
         writer.finish().unwrap()
+    }
+
+    #[test]
+    #[ignore = "temp"]
+    fn explore() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = farmland(folder.path());
+        let device = Device::flex();
+        for (index, line) in std::env::var("TL").unwrap().split(';').enumerate() {
+            let mut parts = line.split_whitespace();
+            let preset = parts.next().unwrap();
+            let mut settings = vec!["data.augment=false".to_owned(), "train.validate_every=0".to_owned(), "train.checkpoint_every=0".to_owned(), "train.batch=1".to_owned(), "train.schedule.warmup_steps=20".to_owned()];
+            settings.extend(parts.map(str::to_owned));
+            let config = Config::preset(preset, &settings).unwrap();
+            let clock = Instant::now();
+            let model = train(&config, &dataset, &folder.path().join(format!("r{index}")), Start::New, std::slice::from_ref(&device), None, &mut |_| {}).unwrap();
+            let seconds = clock.elapsed().as_secs_f64();
+            let summary = evaluate(&model, &config, &dataset, &dataset.split("train"), &device).unwrap().summary().unwrap().mean;
+            eprintln!("{line}: {seconds:.0} s, {:.1} ms/step, RMSE {:.4} range {:.2}", seconds * 1e3 / config.train.steps as f64, summary.rmse_m, summary.range_m);
+        }
     }
 
     #[test]
