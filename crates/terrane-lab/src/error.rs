@@ -139,6 +139,14 @@ pub enum Error {
         /// The last checkpoint's step.
         last: Option<usize>,
     },
+    /// A table or figure cannot be a file of a report.
+    #[error("`{name}` cannot name a file of the report: {reason}")]
+    ReportName {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A file could not be read or written.
     #[error("{path}: cannot {action}: {source}")]
     Io {

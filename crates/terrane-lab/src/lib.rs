@@ -15,6 +15,7 @@
 
 pub mod augment;
 pub mod batches;
+pub mod bench;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
