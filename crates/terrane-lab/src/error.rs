@@ -40,6 +40,9 @@ pub enum Error {
         /// The split.
         split: String,
     },
+    /// A preset cannot be had as it was asked for.
+    #[error(transparent)]
+    Preset(#[from] crate::config::ConfigError),
     /// A context model cannot be made or used.
     #[error(transparent)]
     Context(#[from] terrane_context::Error),
@@ -77,7 +80,7 @@ pub enum Error {
     /// Heights could not be compared.
     #[error(transparent)]
     Measure(#[from] crate::measure::MeasureError),
-    /// A configuration cannot be used.
+    /// A preset cannot be had as it was asked for.
     #[error("{path}: {source}")]
     Config {
         /// Where it stands.

@@ -8,10 +8,20 @@ use super::table::{Cell, Column, Table};
 use crate::Result;
 
 /// A row: its group, what it is called, its run, and what it changes.
-type Row = (&'static str, &'static str, &'static str, &'static [&'static str]);
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
 
 const ROWS: [Row; 12] = [
-    ("as the paper has it", "p 16, D 32, ω₀ 10, amplitude and shift", "huvr-siren", &[]),
+    (
+        "as the paper has it",
+        "p 16, D 32, ω₀ 10, amplitude and shift",
+        "huvr-siren",
+        &[],
+    ),
     ("patch", "p 8", "p8", &["method.patch=8"]),
     ("patch", "p 32", "p32", &["method.patch=32"]),
     ("bottleneck", "D 16", "d16", &["method.bottleneck=16"]),
@@ -20,9 +30,24 @@ const ROWS: [Row; 12] = [
     ("bottleneck", "D 768", "d768", &["method.bottleneck=768"]),
     ("frequency", "ω₀ 5", "omega5", &["method.omega=5.0"]),
     ("frequency", "ω₀ 30", "omega30", &["method.omega=30.0"]),
-    ("modulation", "amplitude", "amplitude", &["method.modulation=\"amplitude\""]),
-    ("modulation", "shift", "shift", &["method.modulation=\"shift\""]),
-    ("modulation", "INCODE", "incode", &["method.modulation=\"incode\""]),
+    (
+        "modulation",
+        "amplitude",
+        "amplitude",
+        &["method.modulation=\"amplitude\""],
+    ),
+    (
+        "modulation",
+        "shift",
+        "shift",
+        &["method.modulation=\"shift\""],
+    ),
+    (
+        "modulation",
+        "INCODE",
+        "incode",
+        &["method.modulation=\"incode\""],
+    ),
 ];
 
 /// Sizes of the training set; 0 is all of it.
@@ -30,7 +55,9 @@ const COUNTS: [usize; 4] = [64, 256, 1024, 0];
 
 /// The runs of the ablation.
 pub fn variants() -> Vec<Variant> {
-    ROWS.iter().map(|(_, _, name, changes)| Variant::changed(name, changes)).collect()
+    ROWS.iter()
+        .map(|(_, _, name, changes)| Variant::changed(name, changes))
+        .collect()
 }
 
 /// All rows of the ablation.
@@ -53,7 +80,9 @@ pub fn ablation(runs: &mut Runs) -> Result<(Table, Figure)> {
         let account = super::flops::account(&run.config.method, terrane::cost::Convention::AsRun);
         let psnr = run.summary.mean.psnr_db;
         let base = *first.get_or_insert(psnr);
-        let paper = paper::row(name).zip(paper_first).map(|(row, first)| row.psnr_db - first);
+        let paper = paper::row(name)
+            .zip(paper_first)
+            .map(|(row, first)| row.psnr_db - first);
         let mut cells: Vec<Cell> = vec![
             (*group).into(),
             (*label).into(),
@@ -67,7 +96,9 @@ pub fn ablation(runs: &mut Runs) -> Result<(Table, Figure)> {
         table.row(cells);
         if *name != "huvr-siren" {
             let bars = [("here", Some(psnr - base)), ("paper", paper)];
-            let bars = bars.into_iter().filter_map(|(who, value)| Some((who.to_owned(), value?)));
+            let bars = bars
+                .into_iter()
+                .filter_map(|(who, value)| Some((who.to_owned(), value?)));
             groups.push(((*label).to_owned(), bars.collect()));
         }
     }
@@ -75,7 +106,10 @@ pub fn ablation(runs: &mut Runs) -> Result<(Table, Figure)> {
         "ablation",
         "One change at a time",
         "PSNR against the paper's configuration, ours and the paper's (on other data).",
-        Axis { label: "difference in PSNR, dB".into(), scale: Scale::Linear },
+        Axis {
+            label: "difference in PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
         &groups,
     );
     Ok((table, figure))
@@ -119,20 +153,37 @@ pub fn data_scaling(runs: &mut Runs) -> Result<(Table, Figure)> {
             ]);
             points.push((tiles as f64, mean.psnr_db));
         }
-        let name = if augmented { "augmented" } else { "as they are" };
-        curves.push(Series { name: name.into(), points, style: Style::LinePoints });
+        let name = if augmented {
+            "augmented"
+        } else {
+            "as they are"
+        };
+        curves.push(Series {
+            name: name.into(),
+            points,
+            style: Style::LinePoints,
+        });
     }
     curves.push(Series {
         name: "paper, as they are (other data)".into(),
-        points: paper::SCALING.iter().map(|&(tiles, psnr)| (tiles as f64, psnr)).collect(),
+        points: paper::SCALING
+            .iter()
+            .map(|&(tiles, psnr)| (tiles as f64, psnr))
+            .collect(),
         style: Style::Dashed,
     });
     let figure = line_chart(
         "data-scaling",
         "How much data it takes",
         "PSNR on the test tiles after the same number of steps.",
-        Axis { label: "training tiles".into(), scale: Scale::Logarithmic },
-        Axis { label: "PSNR, dB".into(), scale: Scale::Linear },
+        Axis {
+            label: "training tiles".into(),
+            scale: Scale::Logarithmic,
+        },
+        Axis {
+            label: "PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
         &curves,
     );
     Ok((table, figure))
@@ -144,6 +195,9 @@ fn scaled(count: usize, augmented: bool) -> Variant {
         (0, true) => Variant::plain("huvr-siren"),
         (0, false) => Variant::changed("nall", &["data.augment=false", "data.shuffle=false"]),
         (_, true) => Variant::changed(&format!("n{count}-augmented"), &[&tiles]),
-        (_, false) => Variant::changed(&format!("n{count}"), &[&tiles, "data.augment=false", "data.shuffle=false"]),
+        (_, false) => Variant::changed(
+            &format!("n{count}"),
+            &[&tiles, "data.augment=false", "data.shuffle=false"],
+        ),
     }
 }

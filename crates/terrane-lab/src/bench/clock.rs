@@ -21,7 +21,10 @@ pub struct Passes {
 
 impl Passes {
     /// The paper's numbers.
-    pub const PAPER: Self = Self { warm_up: 10, timed: 100 };
+    pub const PAPER: Self = Self {
+        warm_up: 10,
+        timed: 100,
+    };
 }
 
 /// Milliseconds for one tile, to encode and to decode it.
@@ -42,7 +45,9 @@ pub fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> Result<
     ];
     let mut table = Table::new("wall-clock", "Time for a tile", &note, columns);
     let Some(&tile) = runs.tiles().first() else {
-        return Err(Error::EmptySplit { split: runs.settings.split.clone() });
+        return Err(Error::EmptySplit {
+            split: runs.settings.split.clone(),
+        });
     };
     let heights = runs.dataset.heights(tile)?;
     let side = runs.dataset.side();
@@ -51,13 +56,18 @@ pub fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> Result<
         // Time does not depend on what the weights are.
         let network = config.method.init(config.seed, runs.device);
         let map = config.data.normalise.map(&heights);
-        let values: Vec<f32> = heights.iter().map(|&height| map.normalise(height)).collect();
+        let values: Vec<f32> = heights
+            .iter()
+            .map(|&height| map.normalise(height))
+            .collect();
         let tile = Tensor::<3>::from_data(TensorData::new(values, [1, side, side]), runs.device);
         let tokens = network.encode(tile.clone(), Precision::Full);
         let encode = timed(passes, || network.encode(tile.clone(), Precision::Full))?;
         let decode = timed(passes, || network.decode(tokens.clone(), Precision::Full))?;
         let account = super::flops::account(&config.method, terrane::cost::Convention::AsRun);
-        let paper = paper::WALL_CLOCK_MS.iter().find(|(name, _)| *name == method);
+        let paper = paper::WALL_CLOCK_MS
+            .iter()
+            .find(|(name, _)| *name == method);
         table.row(vec![
             method.into(),
             account.parameters().into(),
@@ -78,7 +88,14 @@ fn timed(passes: Passes, mut pass: impl FnMut() -> Tensor<3>) -> Result<(f64, f6
     for index in 0..passes.warm_up + passes.timed {
         let clock = Instant::now();
         // One number has to come back before the clock stops: devices work behind their caller.
-        pass().sum().into_data().convert::<f32>().try_to_vec::<f32>().map_err(|error| Error::Device { reason: error.to_string() })?;
+        pass()
+            .sum()
+            .into_data()
+            .convert::<f32>()
+            .try_to_vec::<f32>()
+            .map_err(|error| Error::Device {
+                reason: error.to_string(),
+            })?;
         if index >= passes.warm_up {
             times.push(clock.elapsed().as_secs_f64() * 1e3);
         }

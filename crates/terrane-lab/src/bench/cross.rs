@@ -14,10 +14,15 @@ const MOST_TILES: usize = 4;
 
 /// Quality by source on a split that was not trained on.
 pub fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)> {
-    let note = format!("Tiles of the split \"{split}\", at most {MOST_TILES} of each raster, spread over it. No raster of it was in the training.");
+    let note = format!(
+        "Tiles of the split \"{split}\", at most {MOST_TILES} of each raster, spread over it. No raster of it was in the training."
+    );
     let mut sources: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for tile in runs.dataset.split(split) {
-        sources.entry(runs.dataset.tiles()[tile].source).or_default().push(tile);
+        sources
+            .entry(runs.dataset.tiles()[tile].source)
+            .or_default()
+            .push(tile);
     }
     for tiles in sources.values_mut() {
         let every = tiles.len().div_ceil(MOST_TILES);
@@ -25,23 +30,48 @@ pub fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)
     }
     let tiles: Vec<usize> = sources.values().flatten().copied().collect();
     let mut tables = [
-        ("cross-source", "Terrain of other kinds, by raster", "raster"),
-        ("cross-resolution", "Terrain of other kinds, by pixel size", "pixel size m"),
-        ("cross-country", "Terrain of other kinds, by country", "country"),
+        (
+            "cross-source",
+            "Terrain of other kinds, by raster",
+            "raster",
+        ),
+        (
+            "cross-resolution",
+            "Terrain of other kinds, by pixel size",
+            "pixel size m",
+        ),
+        (
+            "cross-country",
+            "Terrain of other kinds, by country",
+            "country",
+        ),
     ]
     .map(|(name, title, group)| Table::new(name, title, &note, columns(group)));
     let mut curves = Vec::new();
     for method in METHODS {
         let run = runs.get(&Variant::plain(method))?;
-        let Some(model) = run.model(runs.device)? else { continue };
+        let Some(model) = run.model(runs.device)? else {
+            continue;
+        };
         runs.report(&format!("{method} on {split}"), 0, 1);
         let evaluation = evaluate(&model, &run.config, runs.dataset, &tiles, runs.device)?;
         let mut groups: [BTreeMap<Key, Vec<TileMeasures>>; 3] = Default::default();
         for (&tile, measures) in tiles.iter().zip(&evaluation.measures) {
             let source = runs.dataset.source(tile);
-            let country = if source.country.is_empty() { "not stated" } else { &source.country };
-            let size = Key { number: (source.resolution_m * 1e3) as u64, text: format!("{}", source.resolution_m) };
-            for (group, key) in groups.iter_mut().zip([Key::text(&source.file), size, Key::text(country)]) {
+            let country = if source.country.is_empty() {
+                "not stated"
+            } else {
+                &source.country
+            };
+            let size = Key {
+                number: (source.resolution_m * 1e3) as u64,
+                text: format!("{}", source.resolution_m),
+            };
+            for (group, key) in
+                groups
+                    .iter_mut()
+                    .zip([Key::text(&source.file), size, Key::text(country)])
+            {
                 group.entry(key).or_default().push(*measures);
             }
         }
@@ -65,14 +95,24 @@ pub fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)
             .iter()
             .map(|(key, measures)| Ok((key.number as f64 / 1e3, mean(measures)?.mean.psnr_db)))
             .collect::<Result<_>>()?;
-        curves.push(Series { name: method.into(), points, style: Style::LinePoints });
+        curves.push(Series {
+            name: method.into(),
+            points,
+            style: Style::LinePoints,
+        });
     }
     let figure = line_chart(
         "cross-resolution",
         "Quality and pixel size",
         "PSNR on rasters of other pixel sizes than those of the training.",
-        Axis { label: "pixel size, m".into(), scale: Scale::Logarithmic },
-        Axis { label: "PSNR, dB".into(), scale: Scale::Linear },
+        Axis {
+            label: "pixel size, m".into(),
+            scale: Scale::Logarithmic,
+        },
+        Axis {
+            label: "PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
         &curves,
     );
     Ok((tables.into(), figure))
@@ -87,7 +127,10 @@ struct Key {
 
 impl Key {
     fn text(text: &str) -> Self {
-        Self { number: 0, text: text.to_owned() }
+        Self {
+            number: 0,
+            text: text.to_owned(),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What methods compute for a tile, in the paper's convention and as they run.
 
-use terrane::cost::{Account, Convention, FunctaShape, HuvrShape, Modulation, TransInrShape, TransformerShape};
+use terrane::cost::{
+    Account, Convention, FunctaShape, HuvrShape, Modulation, TransInrShape, TransformerShape,
+};
 use terrane::methods::MethodConfig;
 use terrane::methods::huvr_siren::ModulationKind;
 
@@ -16,7 +18,12 @@ const TRANSINR_PAD: usize = 1;
 
 /// The account of a method of these sizes.
 pub fn account(method: &MethodConfig, convention: Convention) -> Account {
-    let transformer = |width, depth, heads, hidden| TransformerShape { width, depth, heads, hidden };
+    let transformer = |width, depth, heads, hidden| TransformerShape {
+        width,
+        depth,
+        heads,
+        hidden,
+    };
     match method {
         MethodConfig::TransInr(config) => TransInrShape {
             side: config.side,
@@ -39,9 +46,19 @@ pub fn account(method: &MethodConfig, convention: Convention) -> Account {
         MethodConfig::Huvr(config) => HuvrShape {
             side: config.side,
             patch: config.patch,
-            encoder: transformer(config.encoder.width, config.encoder.depth, config.encoder.heads, config.encoder.width * GATED.0 / GATED.1),
+            encoder: transformer(
+                config.encoder.width,
+                config.encoder.depth,
+                config.encoder.heads,
+                config.encoder.width * GATED.0 / GATED.1,
+            ),
             bottleneck: config.bottleneck,
-            decoder: transformer(config.decoder.width, config.decoder.depth, config.decoder.attention_heads.max(1), config.decoder.hidden),
+            decoder: transformer(
+                config.decoder.width,
+                config.decoder.depth,
+                config.decoder.attention_heads.max(1),
+                config.decoder.hidden,
+            ),
             decoder_attention: config.decoder.attention_heads > 0,
             modulation: Modulation::RankOne,
             network_width: config.mlp_width,
@@ -51,9 +68,19 @@ pub fn account(method: &MethodConfig, convention: Convention) -> Account {
         MethodConfig::HuvrSiren(config) => HuvrShape {
             side: config.side,
             patch: config.patch,
-            encoder: transformer(config.encoder.width, config.encoder.depth, config.encoder.heads, config.encoder.width * GATED.0 / GATED.1),
+            encoder: transformer(
+                config.encoder.width,
+                config.encoder.depth,
+                config.encoder.heads,
+                config.encoder.width * GATED.0 / GATED.1,
+            ),
             bottleneck: config.bottleneck,
-            decoder: transformer(config.decoder.width, config.decoder.depth, config.decoder.attention_heads.max(1), config.decoder.hidden),
+            decoder: transformer(
+                config.decoder.width,
+                config.decoder.depth,
+                config.decoder.attention_heads.max(1),
+                config.decoder.hidden,
+            ),
             decoder_attention: config.decoder.attention_heads > 0,
             modulation: match config.modulation {
                 ModulationKind::AmplitudeShift => Modulation::AmplitudeShift,
@@ -84,7 +111,10 @@ pub fn flops(runs: &Runs) -> Result<Table> {
         Column::new("training_gflop", "training GF", 2),
     ];
     let mut table = Table::new("flops", "Operations and parameters", note, columns);
-    let mut add = |method: &str, size: &str, account: fn(&MethodConfig, Convention) -> Account, config: &MethodConfig| {
+    let mut add = |method: &str,
+                   size: &str,
+                   account: fn(&MethodConfig, Convention) -> Account,
+                   config: &MethodConfig| {
         for (name, convention) in [("paper", Convention::Paper), ("as run", Convention::AsRun)] {
             let account = account(config, convention);
             let giga = |flops: u64| flops as f64 / 1e9;
@@ -107,7 +137,12 @@ pub fn flops(runs: &Runs) -> Result<Table> {
         add(method, "paper", account, &paper);
         if method == "functa" {
             // The paper's row describes a larger network than its text.
-            add(method, "paper's table", |_, convention| FunctaShape::flops_table().account(convention), &paper);
+            add(
+                method,
+                "paper's table",
+                |_, convention| FunctaShape::flops_table().account(convention),
+                &paper,
+            );
         }
         let ours = runs.config(&Variant::plain(method))?.method;
         if ours != paper {
@@ -126,18 +161,39 @@ mod tests {
 
     #[test]
     fn accounts_hold_the_parameters_of_the_networks() {
-        for name in preset_names().into_iter().filter(|name| name.ends_with("-small") && !name.starts_with("context")) {
-            for change in ["", "method.bottleneck=48", "method.modulation=\"incode\"", "method.patch=32"] {
-                let changes: Vec<String> = (!change.is_empty()).then(|| change.to_owned()).into_iter().collect();
-                let Ok(config) = Config::preset(name, &changes) else { continue };
+        for name in preset_names()
+            .into_iter()
+            .filter(|name| name.ends_with("-small") && !name.starts_with("context"))
+        {
+            for change in [
+                "",
+                "method.bottleneck=48",
+                "method.modulation=\"incode\"",
+                "method.patch=32",
+            ] {
+                let changes: Vec<String> = (!change.is_empty())
+                    .then(|| change.to_owned())
+                    .into_iter()
+                    .collect();
+                let Ok(config) = Config::preset(name, &changes) else {
+                    continue;
+                };
                 let network = config.method.init(0, &Device::flex());
                 let counted = account(&config.method, Convention::AsRun).parameters();
                 assert_eq!(counted, network.num_params() as u64, "{name} {change}");
             }
         }
-        for (name, parameters) in [("huvr", 120_156_048), ("huvr-siren", 121_071_207), ("transinr", 44_631_297), ("functa", 724_225)] {
+        for (name, parameters) in [
+            ("huvr", 120_156_048),
+            ("huvr-siren", 121_071_207),
+            ("transinr", 44_631_297),
+            ("functa", 724_225),
+        ] {
             let config = Config::preset(name, &[]).unwrap();
-            assert_eq!(account(&config.method, Convention::AsRun).parameters(), parameters);
+            assert_eq!(
+                account(&config.method, Convention::AsRun).parameters(),
+                parameters
+            );
         }
     }
 }

@@ -71,15 +71,40 @@ pub fn envelope(runs: &mut Runs) -> Result<Table> {
     let columns = vec![
         Column::new("method", "method", 0),
         Column::new("gradient_rmse_m_per_px", "gradient RMSE", 4),
-        Column::new("max_tile_gradient_error_m_per_px", "worst tile's mean gradient error", 4),
-        Column::new("max_gradient_error_m_per_px", "worst pixel's gradient error", 2),
+        Column::new(
+            "max_tile_gradient_error_m_per_px",
+            "worst tile's mean gradient error",
+            4,
+        ),
+        Column::new(
+            "max_gradient_error_m_per_px",
+            "worst pixel's gradient error",
+            2,
+        ),
         Column::new("laplacian_rmse_m_per_px2", "Laplacian RMSE", 4),
-        Column::new("max_tile_laplacian_error_m_per_px2", "worst tile's mean Laplacian error", 4),
-        Column::new("max_laplacian_error_m_per_px2", "worst pixel's Laplacian error", 2),
-        Column::new("twice_laplacian_rmse_m_per_px2", "Laplacian RMSE, differences applied twice", 4),
+        Column::new(
+            "max_tile_laplacian_error_m_per_px2",
+            "worst tile's mean Laplacian error",
+            4,
+        ),
+        Column::new(
+            "max_laplacian_error_m_per_px2",
+            "worst pixel's Laplacian error",
+            2,
+        ),
+        Column::new(
+            "twice_laplacian_rmse_m_per_px2",
+            "Laplacian RMSE, differences applied twice",
+            4,
+        ),
         Column::new("max_error_m", "worst height error m", 2),
     ];
-    let mut table = Table::new("derivatives", "Derivatives and their envelope", note, columns);
+    let mut table = Table::new(
+        "derivatives",
+        "Derivatives and their envelope",
+        note,
+        columns,
+    );
     for method in METHODS {
         let run = runs.get(&Variant::plain(method))?;
         let (summary, mean) = (&run.summary, &run.summary.mean);

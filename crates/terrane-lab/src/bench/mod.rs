@@ -1,6 +1,16 @@
-//! What a benchmark writes: tables, figures and the report that holds them.
+//! The benchmark: the paper's tables and figures on any dataset, and what it writes.
 
+pub mod ablation;
+pub mod clock;
+pub mod cross;
 pub mod figure;
+pub mod flops;
+pub mod headline;
 mod number;
+pub mod panels;
+pub mod paper;
+pub mod ptq;
+pub mod regimes;
 pub mod report;
+pub mod runs;
 pub mod table;

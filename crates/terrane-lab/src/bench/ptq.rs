@@ -1,7 +1,6 @@
 //! Tokens rounded after training: what they cost and what they are still worth.
 
 use burn::tensor::{Tensor, TensorData};
-use rayon::prelude::*;
 use terrane::format::Coding;
 use terrane::format::tokens::{Tokens, WIDTHS};
 use terrane::methods::{Method, Precision};
@@ -43,12 +42,24 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
     let mut curves = Vec::new();
     for method in METHODS {
         let run = runs.get(&Variant::plain(method))?;
-        let Some(path) = run.model_path() else { continue };
-        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), action: "be read", source })?;
-        let model = TrainedModel::from_bytes(&bytes, runs.device).map_err(|error| Error::Run { path: path.to_owned(), reason: error.to_string() })?;
+        let Some(path) = run.model_path() else {
+            continue;
+        };
+        let bytes = std::fs::read(path).map_err(|source| Error::Io {
+            path: path.to_owned(),
+            action: "be read",
+            source,
+        })?;
+        let model = TrainedModel::from_bytes(&bytes, runs.device).map_err(|error| Error::Run {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
         let pixels = runs.dataset.side().pow(2) as f64;
         let [count, channels] = model.token_shape();
-        let mut points = vec![(count as f64 * channels as f64 * 32.0 / pixels, run.summary.mean.psnr_db)];
+        let mut points = vec![(
+            count as f64 * channels as f64 * 32.0 / pixels,
+            run.summary.mean.psnr_db,
+        )];
         table.row(vec![
             method.into(),
             "float 32".into(),
@@ -63,7 +74,9 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
         ]);
         for &bits in WIDTHS.iter().rev() {
             let point = at(runs, &model, bits)?;
-            let paper = paper::QUANTISED.iter().find(|(width, ..)| method == "huvr-siren" && *width == bits);
+            let paper = paper::QUANTISED
+                .iter()
+                .find(|(width, ..)| method == "huvr-siren" && *width == bits);
             points.push((point.coded_bpp, point.psnr_db));
             table.row(vec![
                 method.into(),
@@ -78,7 +91,11 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
                 paper.map(|row| row.3).into(),
             ]);
         }
-        curves.push(Series { name: method.into(), points, style: Style::LinePoints });
+        curves.push(Series {
+            name: method.into(),
+            points,
+            style: Style::LinePoints,
+        });
     }
     curves.push(Series {
         name: "paper's HUVR+SIREN, Shannon (other data)".into(),
@@ -89,8 +106,14 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
         "ptq",
         "Rate and distortion of quantised tokens",
         "Float 32, then 16, 8, 4 and 2 bits per symbol from right to left; bits per pixel as coded.",
-        Axis { label: "bits per pixel".into(), scale: Scale::Logarithmic },
-        Axis { label: "PSNR, dB".into(), scale: Scale::Linear },
+        Axis {
+            label: "bits per pixel".into(),
+            scale: Scale::Logarithmic,
+        },
+        Axis {
+            label: "PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
         &curves,
     );
     Ok((table, figure))
@@ -105,27 +128,58 @@ fn at(runs: &Runs, model: &TrainedModel, bits: u8) -> Result<Point> {
     for &tile in &tiles {
         let heights = runs.dataset.heights(tile)?;
         let map = model.normalise.map(&heights);
-        let values: Vec<f32> = heights.iter().map(|&height| map.normalise(height)).collect();
+        let values: Vec<f32> = heights
+            .iter()
+            .map(|&height| map.normalise(height))
+            .collect();
         let input = Tensor::<3>::from_data(TensorData::new(values, [1, side, side]), runs.device);
-        let tokens = model.network.encode(input, Precision::Full).into_data().convert::<f32>();
-        let tokens: Vec<f32> = tokens.try_to_vec().map_err(|error| device(error.to_string()))?;
+        let tokens = model
+            .network
+            .encode(input, Precision::Full)
+            .into_data()
+            .convert::<f32>();
+        let tokens: Vec<f32> = tokens
+            .try_to_vec()
+            .map_err(|error| device(error.to_string()))?;
         let quantised = quantise(&tokens, channels, bits.into());
         rates[0] += quantised.fixed_bits(bits.into());
         rates[1] += quantised.shannon_bits();
         rates[2] += 8.0 * coded(&quantised, model, bits, map.low_m, map.range_m)? as f64;
-        let rounded = Tensor::<3>::from_data(TensorData::new(quantised.tokens(), [1, count, channels]), runs.device);
-        let output = model.network.decode(rounded, Precision::Full).into_data().convert::<f32>();
-        let output: Vec<f32> = output.try_to_vec().map_err(|error| device(error.to_string()))?;
-        let decoded: Vec<f32> = output.par_iter().map(|&value| map.metres(value)).collect();
+        let rounded = Tensor::<3>::from_data(
+            TensorData::new(quantised.tokens(), [1, count, channels]),
+            runs.device,
+        );
+        let output = model
+            .network
+            .decode(rounded, Precision::Full)
+            .into_data()
+            .convert::<f32>();
+        let output: Vec<f32> = output
+            .try_to_vec()
+            .map_err(|error| device(error.to_string()))?;
+        let decoded: Vec<f32> = output.iter().map(|&value| map.metres(value)).collect();
         measures.push(measure(&heights, &decoded, side, side)?);
     }
     let mean = mean(&measures)?.mean;
-    let [fixed_bpp, shannon_bpp, coded_bpp] = rates.map(|bits| bits / (tiles.len() * side * side) as f64);
-    Ok(Point { fixed_bpp, shannon_bpp, coded_bpp, psnr_db: mean.psnr_db, rmse_m: mean.rmse_m })
+    let [fixed_bpp, shannon_bpp, coded_bpp] =
+        rates.map(|bits| bits / (tiles.len() * side * side) as f64);
+    Ok(Point {
+        fixed_bpp,
+        shannon_bpp,
+        coded_bpp,
+        psnr_db: mean.psnr_db,
+        rmse_m: mean.rmse_m,
+    })
 }
 
 /// Bytes of the payload.
-fn coded(quantised: &Quantised, model: &TrainedModel, bits: u8, lowest_m: f32, range_m: f32) -> Result<usize> {
+fn coded(
+    quantised: &Quantised,
+    model: &TrainedModel,
+    bits: u8,
+    lowest_m: f32,
+    range_m: f32,
+) -> Result<usize> {
     let tokens = Tokens {
         lowest_m,
         range_m,
@@ -133,6 +187,10 @@ fn coded(quantised: &Quantised, model: &TrainedModel, bits: u8, lowest_m: f32, r
         steps: quantised.steps.iter().map(|step| step.to_bits()).collect(),
         symbols: quantised.symbols.clone(),
     };
-    let bytes = tokens.to_bytes(&model.tables, Coding::Shortest).map_err(|error| Error::Tables { reason: error.to_string() })?;
+    let bytes = tokens
+        .to_bytes(&model.tables, Coding::Shortest)
+        .map_err(|error| Error::Tables {
+            reason: error.to_string(),
+        })?;
     Ok(bytes.len())
 }

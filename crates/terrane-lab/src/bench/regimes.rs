@@ -19,7 +19,12 @@ const SEAM_RUNS: [(&str, &[&str]); 5] = [
 /// Tiles in thirds by HUVR's error in the length of gradients.
 pub fn thirds(runs: &mut Runs) -> Result<Regimes> {
     let huvr = runs.get(&Variant::plain("huvr"))?;
-    let errors: Vec<f64> = huvr.evaluation.measures.iter().map(|tile| tile.gradient_magnitude_error_m_per_px).collect();
+    let errors: Vec<f64> = huvr
+        .evaluation
+        .measures
+        .iter()
+        .map(|tile| tile.gradient_magnitude_error_m_per_px)
+        .collect();
     Ok(split_regimes(&errors)?)
 }
 
@@ -43,9 +48,16 @@ pub fn regimes(runs: &mut Runs) -> Result<Table> {
     for method in METHODS {
         let run = runs.get(&Variant::plain(method))?;
         let paper = paper::REGIMES.iter().find(|(name, _)| *name == method);
-        let parts = [("flat", &thirds.flat), ("hilly", &thirds.hilly), ("rugged", &thirds.rugged)];
+        let parts = [
+            ("flat", &thirds.flat),
+            ("hilly", &thirds.hilly),
+            ("rugged", &thirds.rugged),
+        ];
         for (index, (name, tiles)) in parts.into_iter().enumerate() {
-            let measures: Vec<_> = tiles.iter().map(|&tile| run.evaluation.measures[tile]).collect();
+            let measures: Vec<_> = tiles
+                .iter()
+                .map(|&tile| run.evaluation.measures[tile])
+                .collect();
             let mean = mean(&measures)?.mean;
             table.row(vec![
                 method.into(),
@@ -79,7 +91,9 @@ pub fn boundary(runs: &mut Runs) -> Result<(Table, Figure)> {
     ];
     let mut table = Table::new("boundary", "Where patches meet", note, columns);
     let mut series = Vec::new();
-    let variants = SEAM_RUNS.iter().map(|(name, changes)| Variant::changed(name, changes));
+    let variants = SEAM_RUNS
+        .iter()
+        .map(|(name, changes)| Variant::changed(name, changes));
     for variant in std::iter::once(Variant::plain("huvr")).chain(variants) {
         let run = runs.get(&variant)?;
         let plain = mean_seams(&run.evaluation.seams)?;
@@ -104,23 +118,49 @@ pub fn boundary(runs: &mut Runs) -> Result<(Table, Figure)> {
         "boundary",
         "Where patches meet",
         "Every tile's PSNR near the seams against that away from them; below the diagonal seams are worse.",
-        Axis { label: "interior PSNR, dB".into(), scale: Scale::Linear },
-        Axis { label: "boundary PSNR, dB".into(), scale: Scale::Linear },
+        Axis {
+            label: "interior PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
+        Axis {
+            label: "boundary PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
         &with_diagonal(series),
     );
     Ok((table, figure))
 }
 
 fn scatter(run: &Run) -> Series {
-    let points = run.evaluation.seams.iter().map(|seams| (seams.interior_psnr_db, seams.boundary_psnr_db));
-    Series { name: run.name.clone(), points: points.collect(), style: Style::Points }
+    let points = run
+        .evaluation
+        .seams
+        .iter()
+        .map(|seams| (seams.interior_psnr_db, seams.boundary_psnr_db));
+    Series {
+        name: run.name.clone(),
+        points: points.collect(),
+        style: Style::Points,
+    }
 }
 
 fn with_diagonal(mut series: Vec<Series>) -> Vec<Series> {
-    let all = || series.iter().flat_map(|series| &series.points).flat_map(|&(x, y)| [x, y]);
-    let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    let all = || {
+        series
+            .iter()
+            .flat_map(|series| &series.points)
+            .flat_map(|&(x, y)| [x, y])
+    };
+    let (least, most) = (
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(f64::NEG_INFINITY, f64::max),
+    );
     if least < most {
-        series.push(Series { name: "equal".into(), points: vec![(least, least), (most, most)], style: Style::Dashed });
+        series.push(Series {
+            name: "equal".into(),
+            points: vec![(least, least), (most, most)],
+            style: Style::Dashed,
+        });
     }
     series
 }

@@ -127,8 +127,11 @@ impl Functa {
 
         let mut arguments = Vec::with_capacity(sines.len());
         let mut h = points.clone();
-        for (layer, shift) in sines.iter().zip(self.shifts(latents)) {
-            let u = kept((layer.forward(h) + shift).mul_scalar(omega));
+        // ω goes into weights, biases and shifts, which saves passes over all points.
+        let weights: Vec<Tensor<2>> = sines.iter().map(|layer| kept(layer.weight.val().mul_scalar(omega))).collect();
+        for ((layer, weight), shift) in sines.iter().zip(&weights).zip(self.shifts(latents)) {
+            let bias = layer.bias.as_ref().map(|bias| bias.val().mul_scalar(omega));
+            let u = kept(linear(h, weight.clone(), bias) + shift.mul_scalar(omega));
             arguments.push(u.clone());
             h = kept(sine(u));
         }
@@ -141,10 +144,9 @@ impl Functa {
         let mut shifts = Vec::with_capacity(sines.len());
         for (index, u) in arguments.into_iter().enumerate().rev() {
             let slope = kept(cosine(u));
-            let inner = kept((gradient * slope).mul_scalar(omega));
-            shifts.push(inner.clone().sum_dim(1));
-            gradient =
-                if index > 0 { kept(linear(inner, transposed(&sines[index]), None)) } else { inner };
+            let inner = kept(gradient * slope);
+            shifts.push(inner.clone().sum_dim(1).mul_scalar(omega));
+            gradient = if index > 0 { kept(linear(inner, kept(weights[index].clone().transpose()), None)) } else { inner };
         }
         shifts.reverse();
         linear(kept(Tensor::cat(shifts, 2)), transposed(&self.modulation), None)
