@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, dataset, decode, demo, derive, encode, eval, generate, import, info, query,
-    tables, train, verify,
+    CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import, info,
+    query, tables, train, verify,
 };
 use progress::ProgressMode;
 
@@ -60,6 +60,9 @@ enum Command {
     Dataset(dataset::Command),
     Train(train::Arguments),
     Eval(eval::Arguments),
+    Bench(bench::Arguments),
+    #[command(subcommand)]
+    Diagnose(diagnose::Command),
     Import(import::Arguments),
     Tables(tables::Arguments),
 }
@@ -97,6 +100,8 @@ fn main() -> ExitCode {
         Command::Dataset(command) => dataset::run(&command, common),
         Command::Train(arguments) => train::run(&arguments, common),
         Command::Eval(arguments) => eval::run(&arguments, common),
+        Command::Bench(arguments) => bench::run(&arguments, common),
+        Command::Diagnose(command) => diagnose::run(&command, common),
         Command::Import(arguments) => import::run(&arguments, common),
         Command::Tables(arguments) => tables::run(&arguments, common),
     };

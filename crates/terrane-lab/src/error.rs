@@ -112,6 +112,9 @@ pub enum Error {
         "train.distil: this method has nothing that a teacher could be compared with; HUVR and HUVR+SIREN have"
     )]
     NotDistillable,
+    /// A method's tokens do not stand for patches.
+    #[error("the tokens of this method do not stand for patches; those of HUVR and HUVR+SIREN do")]
+    NoPatchTokens,
     /// A dataset has nothing to train on.
     #[error("the dataset has no tiles in its train split")]
     NoTrainingTiles,

@@ -23,6 +23,7 @@ pub mod context;
 pub mod cutting;
 pub mod dataset;
 pub mod device;
+pub mod diagnose;
 pub mod differentiation;
 pub mod download;
 mod error;

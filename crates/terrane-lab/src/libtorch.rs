@@ -26,6 +26,19 @@ pub(crate) fn leaf<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     Tensor::from_primitive::<LibTorch>(primitive)
 }
 
+/// The same numbers without what led to them.
+pub(crate) fn detach<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let mut primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor = primitive.tensor.detach();
+    Tensor::from_primitive::<LibTorch>(primitive)
+}
+
+/// Whether a leaf has a gradient.
+pub(crate) fn has_gradient<const D: usize>(leaf: Tensor<D>) -> bool {
+    let primitive = leaf.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor.grad().defined()
+}
+
 /// Computes the gradients of all leaves that a loss depends on.
 pub(crate) fn backward(loss: Tensor<1>) {
     loss.try_into_primitive::<LibTorch>()

@@ -228,7 +228,8 @@ pub(crate) mod tests {
         warmup_steps = 2
     "#;
 
-    fn config(settings: &[&str]) -> Config {
+    /// [`TINY`] with settings.
+    pub(crate) fn config(settings: &[&str]) -> Config {
         Config::parse(
             TINY,
             &settings.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -249,7 +250,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn dataset(folder: &Path) -> Dataset {
+    /// Four tiles to train on and four others.
+    pub(crate) fn dataset(folder: &Path) -> Dataset {
         let mut writer = DatasetWriter::create(&folder.join("set"), 32, Existing::Replace).unwrap();
         for (split, seed) in [("train", 1), ("val", 2)] {
             let terrain = generate(&Recipe {

@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use terrane::methods::Precision;
 use terrane_lab::bench::amortisation::Fitting;
 use terrane_lab::bench::clock::Passes;
-use terrane_lab::bench::codecs;
 use terrane_lab::bench::runs::{Settings, Size};
 use terrane_lab::bench::suite::{Options, Part, run as measure};
 use terrane_lab::dataset::Dataset;
@@ -183,10 +182,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             bound_tiles: arguments.bound_tiles,
         },
         other_split: arguments.other_split.clone(),
-        codecs: codecs::Options {
-            python: arguments.python.clone(),
-            ..codecs::Options::default()
-        },
+        python: arguments.python.clone(),
     };
     let clock = Instant::now();
     let mut progress = Progress::new("bench", common.progress);

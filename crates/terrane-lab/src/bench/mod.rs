@@ -1,6 +1,7 @@
 //! The benchmark: the paper's tables and figures on any dataset, and what it writes.
 
 pub mod ablation;
+pub mod amortisation;
 pub mod clock;
 pub mod cross;
 pub mod figure;
@@ -13,4 +14,5 @@ pub mod ptq;
 pub mod regimes;
 pub mod report;
 pub mod runs;
+pub mod suite;
 pub mod table;
