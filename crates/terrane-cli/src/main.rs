@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import, info,
-    query, tables, train, verify,
+    CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import,
+    info, query, tables, train, verify,
 };
 use progress::ProgressMode;
 

@@ -170,8 +170,10 @@ pub(crate) mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use burn::module::Module;
+    use burn::tensor::{Distribution, Tensor};
     use terrane::dinov3::TeacherConfig;
     use terrane::init::Init;
+    use terrane::methods::{Method, Precision};
     use terrane::weights::Weights;
     use terrane_geo::Existing;
     use terrane_geo::synthetic::{Recipe, generate};
@@ -540,6 +542,24 @@ pub(crate) mod tests {
             failed.is_empty(),
             "not below 0.1 m within two minutes: {failed:?}"
         );
+    }
+
+    #[test]
+    fn tokens_have_the_shape_in_which_they_are_stored() {
+        let device = Device::flex();
+        for name in ["transinr", "functa", "huvr", "huvr-siren"] {
+            let config = Config::preset(&format!("{name}-small"), &[]).unwrap();
+            let model = config.method.init(0, &device);
+            let side = config.method.side();
+            let tile = Tensor::<3>::random([1, side, side], Distribution::Default, &device);
+            let tokens = model.encode(tile, Precision::Full);
+            let [count, channels] = config.method.token_shape();
+            assert_eq!(tokens.dims(), [1, count, channels], "{name}");
+            assert_eq!(
+                model.decode(tokens, Precision::Full).dims(),
+                [1, side, side]
+            );
+        }
     }
 
     #[test]

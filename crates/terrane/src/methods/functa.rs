@@ -114,6 +114,12 @@ impl Functa {
             .collect()
     }
 
+    /// Latents `[batch, 1, latent]` of tokens, which have one number each.
+    fn latents(tokens: Tensor<3>) -> Tensor<3> {
+        let [batch, count, _] = tokens.dims();
+        tokens.reshape([batch, 1, count])
+    }
+
     /// Heights `[batch, points, 1]` of latents `[batch, 1, latent]`, in [0, 1].
     fn heights(&self, latents: Tensor<3>, points: Tensor<3>) -> Tensor<3> {
         self.siren.forward(points, &self.modulations(latents)).add_scalar(0.5)
@@ -166,13 +172,14 @@ impl Method for Functa {
             let gradient = self.latent_gradient(latents.clone(), &points, &targets);
             latents = kept(latents - kept(gradient) * rates.clone());
         }
-        latents
+        // A latent is stored as tokens of one number each: they share one step.
+        latents.reshape([batch, latent, 1])
     }
 
     fn decode(&self, tokens: Tensor<3>, _: Precision) -> Tensor<3> {
         let [batch, ..] = tokens.dims();
         let points = self.points(&tokens);
-        self.heights(tokens, points).reshape([batch, self.side, self.side])
+        self.heights(Self::latents(tokens), points).reshape([batch, self.side, self.side])
     }
 
     fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
@@ -180,7 +187,7 @@ impl Method for Functa {
         let points = self.points(&tokens);
         let [_, count, _] = points.dims();
         let points = points.expand([batch, count, 2]);
-        let jet = self.siren.jet(points, &self.modulations(tokens));
+        let jet = self.siren.jet(points, &self.modulations(Self::latents(tokens)));
         let mut jet = jet.map(|part| part.reshape([batch, self.side, self.side]));
         jet.value = jet.value.add_scalar(0.5);
         Some(jet.per_pixel(if self.is_unit { 1.0 } else { 2.0 } / self.side as f64))
@@ -189,6 +196,6 @@ impl Method for Functa {
     fn field(&self, tokens: Tensor<3>) -> Option<Field> {
         let from = if self.is_unit { 0.0 } else { -1.0 };
         let units = FieldUnits { patch: self.side, from, to: 1.0, factor: 1.0 };
-        Some(Field::new(&self.siren, &self.modulations(tokens), 1, units))
+        Some(Field::new(&self.siren, &self.modulations(Self::latents(tokens)), 1, units))
     }
 }
