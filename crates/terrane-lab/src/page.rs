@@ -202,7 +202,8 @@ pub(crate) fn prose_markdown(text: &str) -> String {
     let mut paragraph = pieces.collect::<String>().trim().to_owned();
     // A paragraph must not begin as a heading or a list does.
     let digits = paragraph.bytes().take_while(u8::is_ascii_digit).count();
-    if paragraph[digits..].starts_with(['.', ')']) {
+    let rest = &paragraph[digits..];
+    if digits > 0 && [". ", ") "].iter().any(|list| rest.starts_with(list)) {
         paragraph.insert(digits, '\\');
     } else if paragraph.starts_with(['#', '+', '-', '=']) {
         paragraph.insert(0, '\\');
@@ -235,5 +236,26 @@ mod tests {
             !html.contains("http"),
             "the page needs nothing from elsewhere"
         );
+    }
+
+    #[test]
+    fn backticks_set_code_and_an_odd_one_is_text() {
+        assert_eq!(prose("run `a < b` now"), "run <code>a &lt; b</code> now");
+        assert_eq!(prose("it`s `code` here"), "it<code>s </code>code` here");
+        assert_eq!(prose("5` and \u{0}"), "5` and ");
+        assert_eq!(prose_markdown("run `a|b` *now*"), "run `a|b` \\*now\\*");
+    }
+
+    #[test]
+    fn paragraphs_in_markdown_are_not_lists_or_headings() {
+        for (text, shown) in [
+            ("# five", "\\# five"),
+            ("- five", "\\- five"),
+            ("5. five", "5\\. five"),
+            ("5.2 metres\nmore", "5.2 metres more"),
+            ("", ""),
+        ] {
+            assert_eq!(prose_markdown(text), shown);
+        }
     }
 }

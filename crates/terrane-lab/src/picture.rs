@@ -1,5 +1,7 @@
 //! Pictures of terrain: hillshade, tinted relief and error maps, as RGBA and PNG.
 
+use std::collections::BTreeSet;
+
 /// Where the sun stands and how much heights are exaggerated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Light {
@@ -42,17 +44,46 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Encodes the picture as a PNG file.
+    /// Encodes the picture as a PNG file, with a palette where that holds all its colours: a third of the size.
     pub fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
-        encoder.set_color(png::ColorType::Rgba);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_compression(png::Compression::High);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&self.rgba)?;
-        writer.finish()?;
+        if let Some((colours, indices)) = self.palette() {
+            encoder.set_color(png::ColorType::Indexed);
+            let channels = colours
+                .iter()
+                .flat_map(|&[red, green, blue, _]| [red, green, blue]);
+            encoder.set_palette(channels.collect::<Vec<_>>());
+            encoder.set_trns(colours.iter().map(|colour| colour[3]).collect::<Vec<_>>());
+            // Neighbouring indices say nothing of each other that a filter could use.
+            encoder.set_filter(png::Filter::NoFilter);
+            let mut writer = encoder.write_header()?;
+            writer.write_image_data(&indices)?;
+            writer.finish()?;
+        } else {
+            encoder.set_color(png::ColorType::Rgba);
+            let mut writer = encoder.write_header()?;
+            writer.write_image_data(&self.rgba)?;
+            writer.finish()?;
+        }
         Ok(bytes)
+    }
+
+    /// The colours of the picture in order, and each pixel's place among them, if there are 256 at the most.
+    fn palette(&self) -> Option<(Vec<[u8; 4]>, Vec<u8>)> {
+        let pixels = || self.rgba.as_chunks::<4>().0.iter();
+        let mut colours = BTreeSet::new();
+        for pixel in pixels() {
+            if colours.insert(*pixel) && colours.len() > 256 {
+                return None;
+            }
+        }
+        let colours: Vec<[u8; 4]> = colours.into_iter().collect();
+        let place = |pixel| colours.binary_search(pixel).unwrap_or(0) as u8;
+        let indices = pixels().map(place).collect();
+        Some((colours, indices))
     }
 
     fn paint(
@@ -155,7 +186,10 @@ impl Colours {
     }
 }
 
-/// Maps values to colours, saturating outside `low` to `high`.
+/// As many steps as a palette holds beside the transparent one, with a colour right in the middle.
+const STEPS: f64 = 254.0;
+
+/// Maps values to colours in 254 steps, saturating outside `low` to `high`.
 pub fn map(
     values: &[f32],
     width: usize,
@@ -165,7 +199,8 @@ pub fn map(
 ) -> Picture {
     let span = (high - low).max(f64::MIN_POSITIVE);
     Picture::paint(values, width, height, |cell| {
-        colours.at((f64::from(values[cell]) - low) / span)
+        let place = (f64::from(values[cell]) - low) / span;
+        colours.at((place * STEPS).round() / STEPS)
     })
 }
 
@@ -388,12 +423,28 @@ mod tests {
             &Tint::default(),
         );
         let bytes = picture.png().unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
-            .read_info()
-            .unwrap();
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+        decoder.set_transformations(png::Transformations::ALPHA);
+        let mut reader = decoder.read_info().unwrap();
         let mut rgba = vec![0; reader.output_buffer_size().unwrap()];
         let frame = reader.next_frame(&mut rgba).unwrap();
         assert_eq!((frame.width as usize, frame.height as usize), (SIDE, SIDE));
+        assert_eq!(rgba, picture.rgba);
+    }
+
+    #[test]
+    fn a_map_has_a_palette_and_decodes_to_its_colours() {
+        let values: Vec<f32> = (0..4096).map(|index| index as f32 * 0.01).collect();
+        let picture = map(&values, 64, 64, (0.0, 40.95), Colours::Sequential);
+        assert_eq!(picture.rgba[..4], [68, 1, 84, 255]);
+        assert_eq!(picture.rgba[4 * 4095..], [253, 231, 37, 255]);
+        let bytes = picture.png().unwrap();
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+        decoder.set_transformations(png::Transformations::ALPHA);
+        let mut reader = decoder.read_info().unwrap();
+        assert_eq!(reader.info().color_type, png::ColorType::Indexed);
+        let mut rgba = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut rgba).unwrap();
         assert_eq!(rgba, picture.rgba);
     }
 }

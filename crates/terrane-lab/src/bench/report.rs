@@ -144,3 +144,107 @@ fn checked(name: &str) -> Result<&str> {
     }
     Ok(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::figure::{Axis, Series, Style, line_chart};
+    use crate::bench::table::Column;
+
+    fn report() -> Report {
+        let mut table = Table::new("rates", "Rates", "", vec![Column::new("bpp", "bpp", 2)]);
+        table.row(vec![0.5.into()]);
+        let series = [Series::new("a", Style::Line, vec![(0.0, 1.0), (1.0, 2.0)])];
+        let (x, y) = (Axis::linear("x"), Axis::linear("y"));
+        let figure = line_chart("frontier", "Frontier", "One *setting*.", x, y, &series);
+        let section = |heading: &str| Section {
+            heading: heading.to_owned(),
+            paragraphs: vec!["1. By `terrane bench`".to_owned()],
+            ..Section::default()
+        };
+        Report {
+            title: "A & B".to_owned(),
+            introduction: "# of tiles: <96>".to_owned(),
+            sections: vec![
+                Section {
+                    tables: vec![table],
+                    figures: vec![figure],
+                    ..section("Rate")
+                },
+                section("Time"),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_page_is_whole_in_itself() {
+        let html = report().html();
+        for needle in ["src=", "@import", "<link", "<script", "url(h"] {
+            assert!(!html.contains(needle), "{needle}");
+        }
+        assert!(
+            html.contains("<a href=\"#part-2\">Time</a>")
+                && html.contains("<h2 id=\"part-2\">Time</h2>")
+        );
+        assert!(html.contains("<p>1. By <code>terrane bench</code></p>"));
+        assert!(html.contains("<title>A &amp; B</title>") && html.contains("&lt;96&gt;"));
+    }
+
+    #[test]
+    fn markdown_shows_text_as_it_is() {
+        let markdown = report().markdown();
+        assert!(markdown.starts_with(
+            "# A \\& B\n\n\\# of tiles: \\<96\\>\n\n## Rate\n\n1\\. By `terrane bench`\n"
+        ));
+        assert!(markdown.contains("\n![Frontier](frontier.svg)\n\nOne \\*setting\\*.\n"));
+        assert!(markdown.contains("\n### Rates\n\n|  bpp |\n| ---: |\n| 0.50 |\n"));
+    }
+
+    #[test]
+    fn files_appear_and_replace_old_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("deep/results");
+        for _ in 0..2 {
+            report().write(&folder).unwrap();
+        }
+        let entries = std::fs::read_dir(&folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "frontier.svg",
+                "rates.csv",
+                "rates.json",
+                "report.html",
+                "report.md"
+            ]
+        );
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(read("rates.csv"), "bpp\n0.5\n");
+        let json: serde_json::Value = serde_json::from_str(&read("rates.json")).unwrap();
+        assert_eq!(json[0]["bpp"], 0.5);
+        assert!(read("frontier.svg").starts_with("<svg xmlns="));
+    }
+
+    #[test]
+    fn names_that_cannot_be_files_are_refused_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("results");
+        for name in ["", "../a", "a/b", ".hidden", "a b"] {
+            let mut report = report();
+            report.sections[0].tables[0].name = name.to_owned();
+            let error = report.write(&target).unwrap_err();
+            assert!(error.to_string().contains("cannot name a file"), "{error}");
+        }
+        let mut twice = report();
+        let again = twice.sections[0].clone();
+        twice.sections.push(again);
+        let error = twice.write(&target).unwrap_err();
+        assert!(
+            error.to_string().contains("another table or figure has it"),
+            "{error}"
+        );
+        assert!(!target.exists());
+    }
+}

@@ -293,3 +293,104 @@ impl Table {
         words > values || (column == 0 && values == 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let columns = vec![
+            Column::new("method", "Method", 0),
+            Column::new("psnr_db", "PSNR dB", 2),
+            Column::new("tiles", "Tiles", 0),
+        ];
+        let mut table = Table::new("headline", "A | B", "From `a|b` & *c*.", columns);
+        table.row(vec![
+            "a, \"b\"\n|c|".into(),
+            58.239_912_345.into(),
+            12_800usize.into(),
+        ]);
+        table.row(vec!["<d_e>".into(), f64::NAN.into(), Cell::Missing]);
+        table.row(vec!["f".into(), f64::INFINITY.into(), 7u64.into()]);
+        table
+    }
+
+    #[test]
+    fn csv_is_quoted_and_keeps_every_digit() {
+        assert_eq!(
+            table().csv(),
+            "method,psnr_db,tiles\n\"a, \"\"b\"\"\n|c|\",58.239912345,12800\n<d_e>,,\nf,inf,7\n"
+        );
+        let mut exact = Table::new("t", "", "", vec![Column::new("x", "x", 1)]);
+        let values = [0.1 + 0.2, 1e300, -5e-324, 1.0 / 3.0];
+        for value in values {
+            exact.row(vec![value.into()]);
+        }
+        let csv = exact.csv();
+        let back: Vec<f64> = csv
+            .lines()
+            .skip(1)
+            .map(|line| line.parse().unwrap())
+            .collect();
+        assert_eq!(back, values);
+        let json = exact.json();
+        let back: Vec<f64> = (0..4).map(|row| json[row]["x"].as_f64().unwrap()).collect();
+        assert_eq!(back, values);
+    }
+
+    #[test]
+    fn json_has_null_where_there_is_no_number() {
+        let json = table().json();
+        assert_eq!(json[0]["psnr_db"], 58.239_912_345);
+        assert_eq!(json[0]["tiles"], 12_800);
+        assert_eq!(
+            (&json[1]["psnr_db"], &json[1]["tiles"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(json[2]["psnr_db"], Value::Null);
+        let cells = serde_json::to_string(&table().rows[1]).unwrap();
+        assert_eq!(cells, "[\"<d_e>\",null,null]");
+    }
+
+    #[test]
+    fn markdown_is_one_line_for_each_row_and_escaped() {
+        let markdown = table().markdown();
+        let lines: Vec<&str> = markdown.lines().collect();
+        assert_eq!(lines[0], "| Method       | PSNR dB |  Tiles |");
+        assert_eq!(lines[1], "| ------------ | ------: | -----: |");
+        assert_eq!(lines[2], "| a, \"b\" \\|c\\| |   58.24 | 12,800 |");
+        assert_eq!(lines[3], "| \\<d\\_e\\>     |       – |      – |");
+        assert_eq!(lines[6], "From `a|b` \\& \\*c\\*.");
+    }
+
+    #[test]
+    fn html_is_escaped_and_aligned() {
+        let html = table().html();
+        assert!(
+            html.contains("<th scope=\"row\" class=\"text\">&lt;d_e&gt;</th><td>–</td><td>–</td>")
+        );
+        assert!(html.contains("<td>58.24</td><td>12,800</td>") && html.contains("<td>∞</td>"));
+        assert!(html.contains("<h3>A | B</h3>") && html.contains("<code>a|b</code> &amp; *c*."));
+        assert!(html.contains("download=\"headline.csv\" href=\"data:text/csv;"));
+    }
+
+    #[test]
+    fn a_table_without_rows_has_its_head() {
+        let mut table = table();
+        table.rows.clear();
+        assert_eq!(table.csv(), "method,psnr_db,tiles\n");
+        assert_eq!(table.json(), Value::Array(Vec::new()));
+        assert!(
+            table
+                .markdown()
+                .starts_with("| Method | PSNR dB | Tiles |\n")
+        );
+        assert!(table.html().contains("<tbody>\n</tbody>"));
+    }
+
+    #[test]
+    #[should_panic(expected = "one cell for each column")]
+    fn a_row_of_another_length_is_refused() {
+        table().row(vec![Cell::Missing]);
+    }
+}

@@ -14,6 +14,8 @@ use crate::bench::number::short;
 const THICK: f64 = 17.0;
 const GAP: f64 = 4.0;
 const GROUP_GAP: f64 = 14.0;
+/// Share of the width that names beside the bars may take.
+const BESIDE: f64 = 0.34;
 
 /// Draws groups of named bars with their values; bars of one name have one colour in all groups.
 ///
@@ -41,6 +43,45 @@ struct Bar<'a> {
     series: usize,
     name: &'a str,
     value: f64,
+}
+
+/// Where names, bars and values stand.
+struct Frame {
+    left: f64,
+    right: f64,
+    /// Width of the names at the left.
+    names: f64,
+    /// Whether names stand above their bars instead.
+    names_above: bool,
+    ruler: Ruler,
+}
+
+impl Frame {
+    fn place(&self, value: f64) -> Option<f64> {
+        let place = self.ruler.place(value)?;
+        Some(self.left + place * (self.right - self.left))
+    }
+
+    /// Where bars start.
+    fn start(&self) -> f64 {
+        self.left + self.ruler.origin() * (self.right - self.left)
+    }
+
+    fn draw_grid(&self, sheet: &mut Sheet, top: f64, bottom: f64) {
+        let mut free_from = 0.0;
+        for tick in &self.ruler.ticks {
+            let Some(x) = self.place(tick.at) else {
+                continue;
+            };
+            let half = 0.5 * text_width(&tick.label, TEXT);
+            let class = if half > 0.0 { "grid" } else { "fine" };
+            sheet.path(class, &stroke((x, top), (x, bottom)));
+            if half > 0.0 && x - half >= free_from {
+                sheet.text((x, bottom + 16.0), Anchor::Middle, "soft", &tick.label);
+                free_from = x + half + 6.0;
+            }
+        }
+    }
 }
 
 struct Chart<'a> {
@@ -112,84 +153,89 @@ impl<'a> Chart<'a> {
         let top = sheet.title(title) + 6.0;
         let top = sheet.legend(top, &self.series, |sheet, index, [from, to]| {
             let class = format!("{} bar", series_class(index));
-            sheet.rectangle(
-                &class,
-                (from.0 + 6.0, from.1 - 6.0),
-                (to.0 - from.0 - 8.0, 12.0),
-            );
+            let (corner, width) = ((from.0, from.1 - 6.0), to.0 - from.0 - 4.0);
+            sheet.rectangle(&class, corner, (width, 12.0));
         });
-        let above = layout == Layout::Narrow;
-        let label_width = |text: &str| text_width(text, TEXT);
-        let widest_name = self
-            .groups
-            .iter()
-            .map(|group| label_width(group.0))
-            .fold(0.0, f64::max);
-        let widest_value = self
-            .values()
-            .map(|value| label_width(&self.shown(value)))
-            .fold(0.0, f64::max);
-        let names = if above {
-            0.0
-        } else {
-            widest_name.min(0.34 * layout.width()) + 10.0
-        };
-        let below_zero = self.values().any(|value| value < 0.0) && self.axis.scale == Scale::Linear;
-        let left = EDGE + names + if below_zero { widest_value + 8.0 } else { 0.0 };
-        let right = layout.width() - EDGE - widest_value - 8.0;
-        let most = if above { 4 } else { 6 };
-        let ruler = Ruler::of_lengths(self.axis.scale, self.values(), most);
-        let start = left + ruler.origin() * (right - left);
-
+        let frame = self.frame(layout);
+        // The grid lies below the bars, but how far down it reaches is known only after them.
         let mut bars = Sheet::new(name, layout);
         let mut y = top + 6.0;
         for (group, members) in &self.groups {
-            let thickness = members.len() as f64 * (THICK + GAP) - GAP;
-            if above {
-                let label = shortened(group, TEXT, layout.width() - 2.0 * EDGE);
-                bars.text((EDGE, y + 0.75 * LINE), Anchor::Start, "", &label);
-                y += LINE + 2.0;
-            } else {
-                let lines = wrap(group, TEXT, names - 10.0);
-                let first = y + 0.5 * thickness - 0.5 * LINE * (lines.len() as f64 - 1.0) + 4.3;
-                for (index, line) in lines.iter().enumerate() {
-                    let place = (EDGE + names - 10.0, first + LINE * index as f64);
-                    bars.text(place, Anchor::End, "", line);
-                }
-            }
-            for bar in members {
-                let end = ruler
-                    .place(bar.value)
-                    .map(|place| left + place * (right - left));
-                self.draw_bar(&mut bars, bar, (start, end.unwrap_or(start)), y);
-                y += THICK + GAP;
-            }
-            y += GROUP_GAP - GAP;
+            y = self.draw_group(&mut bars, &frame, group, members, y) + GROUP_GAP;
         }
         let bottom = y - GROUP_GAP + 8.0;
-        for tick in &ruler.ticks {
-            let Some(place) = ruler.place(tick.at) else {
-                continue;
-            };
-            let x = left + place * (right - left);
-            let class = if tick.label.is_empty() {
-                "fine"
-            } else {
-                "grid"
-            };
-            sheet.path(class, &stroke((x, top), (x, bottom)));
-            sheet.text((x, bottom + 16.0), Anchor::Middle, "soft", &tick.label);
-        }
-        sheet.absorb(bars);
+        frame.draw_grid(&mut sheet, top, bottom);
+        let start = frame.start();
         sheet.path("axis", &stroke((start, top), (start, bottom)));
-        let middle = 0.5 * (left + right);
-        sheet.text(
-            (middle, bottom + 20.0 + LINE),
-            Anchor::Middle,
-            "soft",
-            &self.axis.label,
-        );
-        sheet.finish(title, &self.description(), bottom + 20.0 + LINE + EDGE)
+        sheet.absorb(bars);
+        let label = (0.5 * (frame.left + frame.right), bottom + 20.0 + LINE);
+        sheet.text(label, Anchor::Middle, "soft", &self.axis.label);
+        sheet.finish(title, &self.description(), label.1 + EDGE)
+    }
+
+    fn frame(&self, layout: Layout) -> Frame {
+        let widest = |texts: &mut dyn Iterator<Item = String>| {
+            let widths = texts.map(|text| text_width(&text, TEXT));
+            widths.fold(0.0, f64::max)
+        };
+        let name = widest(&mut self.groups.iter().map(|group| group.0.to_owned()));
+        let value = widest(&mut self.values().map(|value| self.shown(value))) + 8.0;
+        let names_above = layout == Layout::Narrow && name > BESIDE * layout.width();
+        let names = if names_above {
+            0.0
+        } else {
+            name.min(BESIDE * layout.width())
+        };
+        let space = if names > 0.0 { 10.0 } else { 0.0 };
+        let below = self.axis.scale == Scale::Linear && self.values().any(|value| value < 0.0);
+        let most = match layout {
+            Layout::Wide => 6,
+            Layout::Narrow => 4,
+        };
+        Frame {
+            left: EDGE + names + space + if below { value } else { 0.0 },
+            right: layout.width() - EDGE - value,
+            names,
+            names_above,
+            ruler: Ruler::of_lengths(self.axis.scale, self.values(), most),
+        }
+    }
+
+    /// Draws a group's name and bars and says how far down they reach.
+    fn draw_group(
+        &self,
+        sheet: &mut Sheet,
+        frame: &Frame,
+        name: &str,
+        bars: &[Bar],
+        top: f64,
+    ) -> f64 {
+        let thickness = (bars.len() as f64 * (THICK + GAP) - GAP).max(THICK);
+        let (mut y, mut bottom) = (top, top + thickness);
+        if frame.names_above {
+            let name = shortened(name, TEXT, sheet.layout.width() - 2.0 * EDGE);
+            // Beside the axis, not on it.
+            let x = EDGE + if frame.start() < EDGE + 1.0 { 5.0 } else { 0.0 };
+            sheet.text((x, top + 0.75 * LINE), Anchor::Start, "halo", &name);
+            y += LINE + 1.0;
+            bottom += LINE + 1.0;
+        } else {
+            let lines = wrap(name, TEXT, frame.names);
+            let height = LINE * lines.len() as f64;
+            bottom = bottom.max(top + height);
+            y += 0.5 * (height - thickness).max(0.0);
+            let first = 0.5 * (top + bottom - height) + 0.75 * LINE;
+            for (index, line) in lines.iter().enumerate() {
+                let place = (EDGE + frame.names, first + LINE * index as f64);
+                sheet.text(place, Anchor::End, "", line);
+            }
+        }
+        for bar in bars {
+            let end = frame.place(bar.value).unwrap_or(frame.start());
+            self.draw_bar(sheet, bar, (frame.start(), end), y);
+            y += THICK + GAP;
+        }
+        bottom
     }
 
     fn draw_bar(&self, sheet: &mut Sheet, bar: &Bar, (start, end): (f64, f64), y: f64) {
@@ -210,7 +256,7 @@ impl<'a> Chart<'a> {
         } else {
             (to + 6.0, Anchor::Start)
         };
-        sheet.text((x, y + 0.5 * THICK + 4.3), anchor, "", &value);
+        sheet.text((x, y + 0.5 * THICK + 4.3), anchor, "halo", &value);
     }
 
     fn description(&self) -> String {
@@ -227,5 +273,65 @@ impl<'a> Chart<'a> {
             text.push_str(&format!(" {group}: {}.", bars.join(", ")));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::figure::tests::{assert_sound, texts};
+
+    fn group(name: &str, bars: &[(&str, f64)]) -> (String, Vec<(String, f64)>) {
+        let bars = bars
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value));
+        (name.to_owned(), bars.collect())
+    }
+
+    #[test]
+    fn every_bar_has_its_value_and_every_colour_its_name() {
+        let groups = [
+            group("flat", &[("fit", 0.081), ("joint", 0.02)]),
+            group("steep", &[("fit", 1.28), ("joint", f64::NAN)]),
+        ];
+        let figure = bar_chart("gap", "Gap", "", Axis::linear("RMSE in m"), &groups);
+        assert_sound(&figure);
+        for layout in [&figure.svg, &figure.narrow] {
+            let texts = texts(layout);
+            for text in [
+                "flat", "steep", "fit", "joint", "0.081", "0.02", "1.28", "–",
+            ] {
+                assert!(
+                    texts.iter().any(|shown| shown == text),
+                    "{text} in {texts:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn one_group_needs_no_legend() {
+        let groups = [group("", &[("p = 8", 1.2), ("p = 32", -3.4)])];
+        let figure = bar_chart("p", "Patches", "", Axis::linear("dB"), &groups);
+        let texts = texts(&figure.svg);
+        assert_eq!(texts.iter().filter(|text| *text == "p = 8").count(), 1);
+        assert!(texts.contains(&"−3.4".to_owned()));
+    }
+
+    #[test]
+    fn any_values_make_a_chart() {
+        let values = [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, 5e-324];
+        for axis in [Axis::linear("y"), Axis::logarithmic("y")] {
+            assert_sound(&bar_chart("none", "None", "", axis.clone(), &[]));
+            let empty = [group("a", &[]), group("b", &[])];
+            assert_sound(&bar_chart("empty", "Empty", "", axis.clone(), &empty));
+            for value in values {
+                let groups = [
+                    group("a", &[("x", value)]),
+                    group("b", &[("x", 1.0), ("y", value)]),
+                ];
+                assert_sound(&bar_chart("odd", "Odd", "", axis.clone(), &groups));
+            }
+        }
     }
 }

@@ -9,8 +9,9 @@ use crate::bench::number::short;
 
 /// A name at the end of a line needs its line to end within this share of the right edge.
 const NEAR_END: f64 = 0.12;
-/// More series than this have a legend.
+/// More series than this, or longer names, have a legend.
 const MOST_DIRECT: usize = 8;
+const WIDEST_DIRECT: f64 = 200.0;
 /// From this many points on, marks let others shine through.
 const CLOUD: usize = 80;
 /// From this many points on, marks are dots.
@@ -90,17 +91,18 @@ impl Chart<'_> {
             top = self.legend(&mut sheet, top);
         }
         top = sheet.paragraph(top, "soft", &self.y.label) + 8.0;
-        let label_width = |name: &str| text_width(name, TEXT);
+        let label_width = |label: &str| text_width(label, TEXT);
         let widest = y
             .ticks
             .iter()
             .map(|tick| label_width(&tick.label))
             .fold(0.0, f64::max);
-        let names = self.series.iter().map(|series| label_width(&series.name));
         let room = if direct {
-            names.fold(0.0, f64::max) + 24.0
+            self.widest_name() + 24.0
         } else {
-            6.0
+            // Half of the last label may stand beyond the axis.
+            let last = x.ticks.last().map(|tick| 0.5 * label_width(&tick.label));
+            (last.unwrap_or(0.0) - EDGE + 3.0).max(6.0)
         };
         let frame = Frame {
             left: EDGE + widest + 8.0,
@@ -111,8 +113,8 @@ impl Chart<'_> {
             y,
         };
         draw_grid(&mut sheet, &frame);
-        for (index, series) in self.series.iter().enumerate() {
-            draw_series(&mut sheet, &frame, index, series, self.series.len() > 1);
+        for index in 0..self.series.len() {
+            self.draw_series(&mut sheet, &frame, index);
         }
         if direct {
             self.name_ends(&mut sheet, &frame);
@@ -133,6 +135,49 @@ impl Chart<'_> {
             bottom = sheet.paragraph(bottom + 2.0, "soft", &note);
         }
         sheet.finish(title, &self.description(), bottom + EDGE - 4.0)
+    }
+
+    /// How a series is dashed, if it is: each dashed one in its own way.
+    fn dashes(&self, index: usize) -> Option<&'static str> {
+        const DASHES: [&str; 4] = ["7 4", "2 3", "9 3 2 3", "14 5"];
+        let dashed = |series: &&Series| series.style == Style::Dashed;
+        let before = self.series[..index].iter().filter(dashed).count();
+        dashed(&&self.series[index]).then(|| DASHES[before % DASHES.len()])
+    }
+
+    fn draw_series(&self, sheet: &mut Sheet, frame: &Frame, index: usize) {
+        let series = &self.series[index];
+        let mut runs: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
+        for point in series.points.iter().map(|&point| frame.point(point)) {
+            match (point, runs.last_mut()) {
+                (Some(point), Some(run)) => run.push(point),
+                _ => runs.push(Vec::new()),
+            }
+        }
+        let all: Vec<(f64, f64)> = runs.iter().flatten().copied().collect();
+        if series.style == Style::Points {
+            draw_marks(sheet, index, &all);
+            return;
+        }
+        let mut data = String::new();
+        for run in &runs {
+            for (number, (x, y)) in run.iter().enumerate() {
+                let command = if number == 0 { 'M' } else { 'L' };
+                data.push_str(&format!("{command}{} {}", coordinate(*x), coordinate(*y)));
+            }
+        }
+        draw_line(sheet, index, self.dashes(index), &data);
+        // A point between gaps would be a line of no length.
+        let alone = runs.iter().filter(|run| run.len() == 1).flatten();
+        let mut marks = match series.style {
+            Style::LinePoints => all,
+            Style::Line if self.series.len() > 1 => sparse(&all, index),
+            _ => Vec::new(),
+        };
+        if series.style != Style::LinePoints {
+            marks.extend(alone);
+        }
+        draw_marks(sheet, index, &marks);
     }
 
     /// Points that both axes can show, with their series.
@@ -186,27 +231,36 @@ impl Chart<'_> {
     /// Whether every series is a line that ends near the right edge, so that its name can stand there.
     fn ends_at_the_right(&self, x: &Ruler) -> bool {
         let ends = |series: &Series| {
-            let shown = series.points.iter().filter(|point| self.shows(**point));
-            let last = shown.last().and_then(|point| x.place(point.0));
+            let mut shown = series.points.iter().filter(|point| self.shows(**point));
+            let last = shown.next_back().and_then(|point| x.place(point.0));
             series.style != Style::Points && last.is_some_and(|place| place >= 1.0 - NEAR_END)
         };
-        (2..=MOST_DIRECT).contains(&self.series.len()) && self.series.iter().all(ends)
+        (2..=MOST_DIRECT).contains(&self.series.len())
+            && self.widest_name() < WIDEST_DIRECT
+            && self.series.iter().all(ends)
+    }
+
+    fn widest_name(&self) -> f64 {
+        let names = self.series.iter();
+        let widths = names.map(|series| text_width(&series.name, TEXT));
+        widths.fold(0.0, f64::max)
     }
 
     fn legend(&self, sheet: &mut Sheet, top: f64) -> f64 {
         if self.series.len() < 2 {
             return top;
         }
-        let names: Vec<&str> = self
-            .series
-            .iter()
-            .map(|series| series.name.as_str())
-            .collect();
+        let name = |series: &Series| {
+            let empty = !series.points.iter().any(|point| self.shows(*point));
+            let none = if empty { " (no values)" } else { "" };
+            format!("{}{none}", series.name)
+        };
+        let names: Vec<String> = self.series.iter().map(name).collect();
         sheet.legend(top, &names, |sheet, index, [from, to]| {
             let style = self.series[index].style;
             let class = series_class(index);
             if style != Style::Points {
-                draw_line(sheet, index, style, &stroke(from, to));
+                draw_line(sheet, index, self.dashes(index), &stroke(from, to));
             }
             if style != Style::Dashed {
                 let middle = (0.5 * (from.0 + to.0), from.1);
@@ -333,40 +387,6 @@ fn draw_grid(sheet: &mut Sheet, frame: &Frame) {
     sheet.path("axis", &corner);
 }
 
-fn draw_series(sheet: &mut Sheet, frame: &Frame, index: usize, series: &Series, several: bool) {
-    let mut runs: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
-    for point in series.points.iter().map(|&point| frame.point(point)) {
-        match (point, runs.last_mut()) {
-            (Some(point), Some(run)) => run.push(point),
-            _ => runs.push(Vec::new()),
-        }
-    }
-    let all: Vec<(f64, f64)> = runs.iter().flatten().copied().collect();
-    if series.style == Style::Points {
-        draw_marks(sheet, index, &all);
-        return;
-    }
-    let mut data = String::new();
-    for run in &runs {
-        for (number, (x, y)) in run.iter().enumerate() {
-            let command = if number == 0 { 'M' } else { 'L' };
-            data.push_str(&format!("{command}{} {}", coordinate(*x), coordinate(*y)));
-        }
-    }
-    draw_line(sheet, index, series.style, &data);
-    // A point between gaps would be a line of no length.
-    let alone = runs.iter().filter(|run| run.len() == 1).flatten();
-    let mut marks: Vec<(f64, f64)> = match series.style {
-        Style::LinePoints => all.clone(),
-        Style::Line if several => sparse(&all, index),
-        _ => Vec::new(),
-    };
-    if series.style != Style::LinePoints {
-        marks.extend(alone);
-    }
-    draw_marks(sheet, index, &marks);
-}
-
 /// A few points of a line, others for each series.
 fn sparse(points: &[(f64, f64)], index: usize) -> Vec<(f64, f64)> {
     let every = points.len().div_ceil(SPARSE).max(1);
@@ -374,19 +394,16 @@ fn sparse(points: &[(f64, f64)], index: usize) -> Vec<(f64, f64)> {
     points.iter().skip(first).step_by(every).copied().collect()
 }
 
-fn draw_line(sheet: &mut Sheet, index: usize, style: Style, data: &str) {
-    const DASHES: [&str; 4] = ["7 4", "2 3", "9 3 2 3", "12 5"];
+fn draw_line(sheet: &mut Sheet, index: usize, dashes: Option<&str>, data: &str) {
     if data.is_empty() {
         return;
     }
     let class = series_class(index);
-    if style == Style::Dashed {
-        let dashes = DASHES[index % DASHES.len()];
-        sheet.draw(&format!(
+    match dashes {
+        Some(dashes) => sheet.draw(&format!(
             "<path class=\"{class} line dash\" stroke-dasharray=\"{dashes}\" d=\"{data}\"/>"
-        ));
-    } else {
-        sheet.path(&format!("{class} line"), data);
+        )),
+        None => sheet.path(&format!("{class} line"), data),
     }
 }
 
@@ -420,5 +437,144 @@ fn mark_class(index: usize) -> &'static str {
         "mark"
     } else {
         "hollow"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::figure::tests::{assert_sound, texts};
+
+    fn chart(axis: fn(&str) -> Axis, series: &[Series]) -> Figure {
+        let figure = line_chart("chart", "Title", "", axis("across"), axis("up"), series);
+        assert_sound(&figure);
+        figure
+    }
+
+    #[test]
+    fn names_stand_at_the_ends_of_lines_or_in_a_legend() {
+        let line = |name, end| Series::new(name, Style::Line, vec![(0.0, 0.0), (end, 1.0)]);
+        let ending_together = chart(Axis::linear, &[line("one", 9.0), line("other", 9.0)]);
+        assert!(ending_together.svg.contains("class=\"s1 leader\""));
+        assert!(!ending_together.narrow.contains("leader\" d"));
+        let apart = chart(Axis::linear, &[line("one", 3.0), line("other", 9.0)]);
+        assert!(!apart.svg.contains("leader\" d"));
+        for figure in [ending_together, apart] {
+            for layout in [&figure.svg, &figure.narrow] {
+                let texts = texts(layout);
+                assert!(
+                    ["one", "other"]
+                        .iter()
+                        .all(|name| texts.iter().any(|text| text == name))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn names_at_the_ends_keep_apart() {
+        let ends: Vec<Series> = (0..8)
+            .map(|index| {
+                let end = 5.0 + 1e-3 * f64::from(index);
+                Series::new(
+                    &format!("n{index}"),
+                    Style::Line,
+                    vec![(0.0, 0.0), (9.0, end)],
+                )
+            })
+            .collect();
+        let figure = chart(Axis::linear, &ends);
+        let document = roxmltree::Document::parse(&figure.svg).unwrap();
+        let mut heights: Vec<f64> = document
+            .descendants()
+            .filter(|node| node.has_tag_name("text") && node.text().unwrap_or("").starts_with('n'))
+            .map(|node| node.attribute("y").unwrap().parse().unwrap())
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        assert_eq!(heights.len(), 8);
+        assert!(
+            heights
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] >= LINE - 0.2),
+            "{heights:?}"
+        );
+    }
+
+    #[test]
+    fn what_has_no_place_is_left_out_and_counted() {
+        let points = vec![
+            (0.0, 1.0),
+            (1.0, 0.0),
+            (1.0, 1.0),
+            (2.0, f64::NAN),
+            (10.0, 10.0),
+        ];
+        let series = [Series::new("a", Style::LinePoints, points)];
+        let figure = chart(Axis::logarithmic, &series);
+        assert!(
+            texts(&figure.svg)
+                .iter()
+                .any(|text| text.starts_with("3 points are not shown"))
+        );
+        assert!(
+            chart(Axis::linear, &series)
+                .svg
+                .contains("One point is not shown")
+        );
+    }
+
+    #[test]
+    fn a_line_breaks_where_a_value_is_missing() {
+        let points = vec![
+            (0.0, 1.0),
+            (1.0, 1.0),
+            (2.0, f64::NAN),
+            (3.0, 1.0),
+            (4.0, 1.0),
+        ];
+        let figure = chart(Axis::linear, &[Series::new("a", Style::Line, points)]);
+        let document = roxmltree::Document::parse(&figure.svg).unwrap();
+        let line = document
+            .descendants()
+            .find(|node| node.attribute("class") == Some("s0 line"));
+        let data = line.unwrap().attribute("d").unwrap();
+        assert_eq!(
+            (data.matches('M').count(), data.matches('L').count()),
+            (2, 2)
+        );
+    }
+
+    #[test]
+    fn any_values_make_a_chart() {
+        for axis in [Axis::linear, Axis::logarithmic] {
+            assert!(chart(axis, &[]).svg.contains("no values"));
+            for style in [Style::Line, Style::Points, Style::LinePoints, Style::Dashed] {
+                let none = Series::new("none", style, Vec::new());
+                let one = Series::new("one", style, vec![(3e-7, 1e9)]);
+                assert!(
+                    chart(axis, std::slice::from_ref(&none))
+                        .svg
+                        .contains("no values")
+                );
+                assert!(
+                    chart(axis, std::slice::from_ref(&one))
+                        .svg
+                        .contains("class=\"s0 mark\"")
+                );
+                let extremes = [
+                    f64::NAN,
+                    f64::INFINITY,
+                    f64::MAX,
+                    -f64::MAX,
+                    5e-324,
+                    0.0,
+                    1.0,
+                ];
+                let all = extremes.iter().flat_map(|&x| extremes.map(|y| (x, y)));
+                chart(axis, &[none, one, Series::new("all", style, all.collect())]);
+                let many = (0..2000).map(|index| (f64::from(index), f64::from(index % 7)));
+                chart(axis, &[Series::new("many", style, many.collect())]);
+            }
+        }
     }
 }

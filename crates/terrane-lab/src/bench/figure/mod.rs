@@ -9,7 +9,9 @@
 //! ([`Figure::narrow`], only on pages), with text of the same size in both.
 
 mod bars;
+mod colour_bar;
 mod lines;
+mod palette;
 mod panels;
 mod scale;
 mod svg;
@@ -123,5 +125,69 @@ impl Axis {
             label: label.to_owned(),
             scale: Scale::Logarithmic,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a chart is XML that can be drawn, in both layouts.
+    pub(super) fn assert_sound(figure: &Figure) {
+        for svg in [&figure.svg, &figure.narrow] {
+            let document = roxmltree::Document::parse(svg).unwrap();
+            let root = document.root_element();
+            assert_eq!(root.attribute("role"), Some("img"));
+            assert_eq!(root.attribute("width"), None);
+            for part in ["title", "desc"] {
+                assert!(
+                    root.children().any(|node| node.has_tag_name(part)),
+                    "{part}"
+                );
+            }
+            for node in document.descendants() {
+                for attribute in node
+                    .attributes()
+                    .filter(|attribute| attribute.name() != "href")
+                {
+                    let value = attribute.value();
+                    assert!(
+                        !value.contains("NaN") && !value.contains("inf"),
+                        "{attribute:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// All words of a chart.
+    pub(super) fn texts(svg: &str) -> Vec<String> {
+        let document = roxmltree::Document::parse(svg).unwrap();
+        let nodes = document
+            .descendants()
+            .filter(|node| node.has_tag_name("text"));
+        nodes
+            .filter_map(|node| node.text().map(str::to_owned))
+            .collect()
+    }
+
+    #[test]
+    fn charts_follow_the_readers_scheme_and_hold_no_markup_of_others() {
+        let points = vec![(1.0, 1.0), (2.0, 2.0)];
+        let series = [Series::new("<script>&\"", Style::Line, points)];
+        let figure = line_chart(
+            "a b",
+            "a < b & c",
+            "see `x < y`",
+            Axis::linear("<x>"),
+            Axis::linear("y\u{1}"),
+            &series,
+        );
+        assert_sound(&figure);
+        assert!(figure.svg.contains("@media (prefers-color-scheme: dark)"));
+        assert!(texts(&figure.svg).contains(&"a < b & c".to_owned()));
+        let html = figure.html();
+        assert!(!html.contains("<script>") && html.contains("<code>x &lt; y</code>"));
+        assert!(html.contains("id=\"figure-a-b\""));
     }
 }

@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::scale::Ruler;
-use super::svg::{Anchor, EDGE, LINE, Layout, Sheet, TEXT, coordinate, shortened, stroke};
+use super::colour_bar::{self, ColourBar};
+use super::svg::{Anchor, EDGE, LINE, Layout, Sheet, TEXT, coordinate, shortened};
 use super::{Colours, Figure};
 use crate::bench::number::{MISSING, short};
 use crate::picture::map;
@@ -16,8 +16,9 @@ const LARGEST: f64 = 210.0;
 const UNIT: f64 = 100.0;
 /// A raster smaller than this shows its pixels.
 const COARSE: usize = 96;
+/// How often a panel may be as tall as it is wide.
+const TALLEST: f64 = 2.5;
 const GAP: f64 = 8.0;
-const BAR: f64 = 12.0;
 
 /// A raster, row by row from the north; no data is NaN.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +47,13 @@ impl Panel {
             height,
             values,
         }
+    }
+
+    /// Its sides on a sheet within this width; a very tall raster is made narrower.
+    fn fit(&self, side: f64) -> (f64, f64) {
+        let shape = self.height as f64 / self.width.max(1) as f64;
+        let width = side * (TALLEST / shape).min(1.0);
+        (width, width * shape)
     }
 }
 
@@ -76,6 +84,10 @@ impl PanelRow {
         }
     }
 
+    fn titles(&self) -> impl Iterator<Item = &str> {
+        self.panels.iter().map(|panel| panel.title.as_str())
+    }
+
     fn values(&self) -> impl Iterator<Item = f64> {
         let values = self.panels.iter().flat_map(|panel| &panel.values);
         values
@@ -103,10 +115,12 @@ impl PanelRow {
                 (-reach, reach)
             }
         };
-        if low < high {
-            (low, high)
-        } else if low > high {
+        if low > high {
             (0.0, 1.0)
+        } else if (0.0..0.1 * high).contains(&low) {
+            (0.0, high)
+        } else if low < high {
+            (low, high)
         } else {
             (low - 0.5, high + 0.5)
         }
@@ -128,279 +142,150 @@ pub fn panels(name: &str, title: &str, caption: &str, grid: &[PanelRow]) -> Figu
 fn draw(name: &str, title: &str, grid: &[PanelRow], layout: Layout) -> String {
     let mut sheet = Sheet::new(name, layout);
     let mut y = sheet.title(title) + 2.0;
-    let columns = grid
-        .iter()
-        .map(|row| row.panels.len())
-        .max()
-        .unwrap_or(0)
-        .max(1);
+    let columns = grid.iter().map(|row| row.panels.len()).max();
+    let columns = columns.unwrap_or(0).max(1);
     for (number, row) in grid.iter().enumerate() {
-        let ends = row.ends();
-        if layout == Layout::Wide {
-            define(&mut sheet, number, row, ends);
-        }
-        let label = if row.unit.is_empty() {
-            row.label.clone()
-        } else {
-            format!("{} ({})", row.label, row.unit)
+        let label = match row.unit.as_str() {
+            "" => row.label.clone(),
+            unit => format!("{} ({unit})", row.label),
         };
         y = sheet.paragraph(y + 8.0, "strong", &label) + 2.0;
+        let above = number.checked_sub(1).map(|above| &grid[above]);
+        let drawn = DrawnRow {
+            number,
+            row,
+            ends: row.ends(),
+            // What stands over the row above need not stand here again.
+            titled: layout == Layout::Narrow
+                || above.is_none_or(|above| !above.titles().eq(row.titles())),
+        };
         y = match layout {
-            Layout::Wide => wide_row(&mut sheet, number, row, ends, columns, y),
-            Layout::Narrow => narrow_row(&mut sheet, number, row, ends, columns, y),
+            Layout::Wide => drawn.draw_wide(&mut sheet, columns, y),
+            Layout::Narrow => drawn.draw_narrow(&mut sheet, columns, y),
         };
     }
     sheet.finish(title, &description(grid), y + EDGE)
 }
 
-/// Puts the pictures and the colours of a row where both layouts find them.
-fn define(sheet: &mut Sheet, number: usize, row: &PanelRow, ends: (f64, f64)) {
-    sheet.draw("<defs>");
-    for (column, panel) in row.panels.iter().enumerate() {
-        if panel.values.is_empty() {
-            continue;
+/// A row of a chart.
+struct DrawnRow<'a> {
+    number: usize,
+    row: &'a PanelRow,
+    ends: (f64, f64),
+    titled: bool,
+}
+
+impl DrawnRow<'_> {
+    /// Draws the pictures beside each other, the colours at their right, and says how far down they reach.
+    fn draw_wide(&self, sheet: &mut Sheet, columns: usize, top: f64) -> f64 {
+        self.define_pictures(sheet);
+        let bar_room = 2.0 * GAP + colour_bar::THICK + 60.0;
+        let room = sheet.layout.width() - 2.0 * EDGE - bar_room;
+        let side = (room / columns as f64 - GAP).min(LARGEST);
+        let bottom = self.draw_pictures(sheet, side, columns, top);
+        let top = top + self.titles_height();
+        let x = EDGE + columns as f64 * (side + GAP) + GAP;
+        self.bar().draw_upright(sheet, (x, top), bottom - top);
+        bottom
+    }
+
+    /// Draws the pictures in lines, the colours below them, and says how far down they reach.
+    fn draw_narrow(&self, sheet: &mut Sheet, columns: usize, top: f64) -> f64 {
+        // Three to a line at the most, or the pictures would be stamps.
+        let columns = columns.div_ceil(columns.div_ceil(3));
+        let room = sheet.layout.width() - 2.0 * EDGE + GAP;
+        let side = (room / columns as f64 - GAP).min(LARGEST);
+        let bottom = self.draw_pictures(sheet, side, columns, top);
+        self.bar().draw_lying(sheet, bottom + GAP)
+    }
+
+    fn bar(&self) -> ColourBar {
+        let (low, high) = self.ends;
+        let values = self.row.values();
+        ColourBar {
+            number: self.number,
+            colours: self.row.colours,
+            ends: self.ends,
+            beyond: values.fold((false, false), |(below, above), value| {
+                (below || value < low, above || value > high)
+            }),
         }
-        let picture = map(&panel.values, panel.width, panel.height, ends, row.colours);
-        let png = picture
-            .png()
-            .expect("a picture with pixels can be encoded in memory");
-        let smooth = panel.width.max(panel.height) >= COARSE;
-        let rendering = if smooth {
-            ""
-        } else {
-            " style=\"image-rendering:pixelated\""
-        };
-        let height = UNIT * panel.height as f64 / panel.width as f64;
-        sheet.draw(&format!(
-            "<image id=\"{}\" width=\"{UNIT}\" height=\"{height}\" preserveAspectRatio=\"none\"{rendering} \
-             href=\"data:image/png;base64,{}\"/>",
-            sheet.id(&format!("{number}-{column}")),
-            STANDARD.encode(png)
-        ));
     }
-    sheet.draw("</defs>");
-}
 
-fn wide_row(
-    sheet: &mut Sheet,
-    number: usize,
-    row: &PanelRow,
-    ends: (f64, f64),
-    columns: usize,
-    top: f64,
-) -> f64 {
-    let bar_room = 3.0 * GAP + BAR + 52.0;
-    let room = sheet.layout.width() - 2.0 * EDGE - bar_room + GAP;
-    let side = (room / columns as f64 - GAP).min(LARGEST);
-    let bottom = pictures(sheet, number, row, side, columns, top);
-    let x = EDGE + columns as f64 * (side + GAP) + GAP;
-    let titles = titles_height(row);
-    upright_bar(
-        sheet,
-        number,
-        row,
-        ends,
-        (x, top + titles),
-        bottom - top - titles,
-    );
-    bottom
-}
-
-fn narrow_row(
-    sheet: &mut Sheet,
-    number: usize,
-    row: &PanelRow,
-    ends: (f64, f64),
-    columns: usize,
-    top: f64,
-) -> f64 {
-    // Three to a line at the most, or the pictures would be stamps.
-    let lines = columns.div_ceil(3);
-    let columns = columns.div_ceil(lines);
-    let room = sheet.layout.width() - 2.0 * EDGE + GAP;
-    let side = (room / columns as f64 - GAP).min(LARGEST);
-    let bottom = pictures(sheet, number, row, side, columns, top);
-    lying_bar(sheet, number, row, ends, bottom + GAP)
-}
-
-fn titles_height(row: &PanelRow) -> f64 {
-    if row.panels.iter().all(|panel| panel.title.is_empty()) {
-        0.0
-    } else {
-        LINE + 2.0
+    fn titles_height(&self) -> f64 {
+        let any = self.row.titles().any(|title| !title.is_empty());
+        if self.titled && any { LINE + 2.0 } else { 0.0 }
     }
-}
 
-/// Draws the pictures of a row in lines and says how far down they reach.
-fn pictures(
-    sheet: &mut Sheet,
-    number: usize,
-    row: &PanelRow,
-    side: f64,
-    columns: usize,
-    top: f64,
-) -> f64 {
-    let titles = titles_height(row);
-    let shape = |panel: &Panel| panel.height as f64 / panel.width.max(1) as f64;
-    let mut bottom = top;
-    for (line, panels) in row.panels.chunks(columns).enumerate() {
-        let y = if line == 0 { top } else { bottom + GAP } + titles;
-        let tallest = panels.iter().map(shape).fold(0.0, f64::max).min(3.0);
-        for (column, panel) in panels.iter().enumerate() {
-            let x = EDGE + column as f64 * (side + GAP);
-            let title = shortened(&panel.title, TEXT, side);
-            if !title.is_empty() {
-                sheet.text((x, y - 6.0), Anchor::Start, "soft", &title);
-            }
-            // Very tall rasters are made narrower instead.
-            let (width, height) = if shape(panel) > 3.0 {
-                (side * 3.0 / shape(panel), side * 3.0)
-            } else {
-                (side, side * shape(panel))
-            };
+    fn picture_id(&self, sheet: &Sheet, column: usize) -> String {
+        sheet.id(&format!("{}-{column}", self.number))
+    }
+
+    /// Puts the pictures where both layouts find them.
+    fn define_pictures(&self, sheet: &mut Sheet) {
+        sheet.draw("<defs>");
+        for (column, panel) in self.row.panels.iter().enumerate() {
+            let Panel { width, height, .. } = *panel;
             if panel.values.is_empty() {
-                let place = (x + 0.5 * side, y + 0.5 * LINE);
-                sheet.text(place, Anchor::Middle, "soft", MISSING);
                 continue;
             }
-            sheet.rectangle("void", (x, y), (width, height));
-            let id = sheet.id(&format!("{number}-{}", line * columns + column));
+            let picture = map(&panel.values, width, height, self.ends, self.row.colours);
+            let png = picture
+                .png()
+                .expect("a picture with pixels can be encoded in memory");
+            let rendering = if width.max(height) < COARSE {
+                " style=\"image-rendering:pixelated\""
+            } else {
+                ""
+            };
+            let id = self.picture_id(sheet, column);
             sheet.draw(&format!(
-                "<use href=\"#{id}\" transform=\"translate({} {}) scale({:.4})\"/>",
-                coordinate(x),
-                coordinate(y),
-                width / UNIT
+                "<image id=\"{id}\" width=\"{UNIT}\" height=\"{}\" preserveAspectRatio=\"none\"{rendering} \
+                 href=\"data:image/png;base64,{}\"/>",
+                UNIT * height as f64 / width as f64,
+                STANDARD.encode(png)
             ));
         }
-        bottom = y + (side * tallest).max(LINE);
+        sheet.draw("</defs>");
     }
-    bottom
-}
 
-/// Defines the colours of a row's bar and says how to paint with them.
-fn gradient(sheet: &mut Sheet, number: usize, row: &PanelRow, direction: &str) -> String {
-    let id = sheet.id(&format!("{number}-{direction}"));
-    let end = if direction == "up" {
-        "x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\""
-    } else {
-        ""
-    };
-    let stops: String = (0..=20)
-        .map(|step| {
-            let place = f64::from(step) / 20.0;
-            let colour = hex(row.colours.at(place));
-            format!("<stop offset=\"{place}\" stop-color=\"{colour}\"/>")
-        })
-        .collect();
-    sheet.draw(&format!(
-        "<defs><linearGradient id=\"{id}\" {end}>{stops}</linearGradient></defs>"
-    ));
-    format!("url(#{id})")
-}
-
-/// Whether there are values below and above the ends of the bar.
-fn beyond(row: &PanelRow, (low, high): (f64, f64)) -> (bool, bool) {
-    row.values().fold((false, false), |(below, above), value| {
-        (below || value < low, above || value > high)
-    })
-}
-
-fn hex(colour: [u8; 3]) -> String {
-    format!("#{:02x}{:02x}{:02x}", colour[0], colour[1], colour[2])
-}
-
-/// A bar whose high end is at the top; a point at an end tells that there are values beyond.
-fn upright_bar(
-    sheet: &mut Sheet,
-    number: usize,
-    row: &PanelRow,
-    ends: (f64, f64),
-    (x, top): (f64, f64),
-    height: f64,
-) {
-    let paint = gradient(sheet, number, row, "up");
-    let (below, above) = beyond(row, ends);
-    let tip = 0.7 * BAR;
-    let (start, end) = (
-        top + if above { tip } else { 0.0 },
-        top + height - if below { tip } else { 0.0 },
-    );
-    sheet.draw(&format!(
-        "<rect x=\"{}\" y=\"{}\" width=\"{BAR}\" height=\"{}\" fill=\"{paint}\"/>",
-        coordinate(x),
-        coordinate(start),
-        coordinate((end - start).max(0.0))
-    ));
-    for (there, base, point, place) in [(above, start, top, 1.0), (below, end, top + height, 0.0)] {
-        if there {
-            sheet.draw(&format!(
-                "<path fill=\"{}\" d=\"M{} {}h{BAR}L{} {}z\"/>",
-                hex(row.colours.at(place)),
-                coordinate(x),
-                coordinate(base),
-                coordinate(x + 0.5 * BAR),
-                coordinate(point)
-            ));
+    /// Draws the pictures in lines and says how far down they reach.
+    fn draw_pictures(&self, sheet: &mut Sheet, side: f64, columns: usize, top: f64) -> f64 {
+        let mut bottom = top - GAP;
+        for (line, panels) in self.row.panels.chunks(columns).enumerate() {
+            let y = bottom + GAP + self.titles_height();
+            let mut tallest = LINE;
+            for (column, panel) in panels.iter().enumerate() {
+                let x = EDGE + column as f64 * (side + GAP);
+                if self.titled {
+                    let title = shortened(&panel.title, TEXT, side);
+                    sheet.text((x, y - 6.0), Anchor::Start, "soft", &title);
+                }
+                if panel.values.is_empty() {
+                    sheet.text((x, y + 0.75 * LINE), Anchor::Start, "soft", MISSING);
+                    continue;
+                }
+                let id = self.picture_id(sheet, line * columns + column);
+                let (width, height) = panel.fit(side);
+                tallest = tallest.max(height);
+                // A little smaller than the picture, or it would shine through at its edges.
+                sheet.rectangle("void", (x + 0.5, y + 0.5), (width - 1.0, height - 1.0));
+                sheet.draw(&format!(
+                    "<use href=\"#{id}\" transform=\"translate({} {}) scale({:.4})\"/>",
+                    coordinate(x),
+                    coordinate(y),
+                    width / UNIT
+                ));
+            }
+            bottom = y + tallest;
         }
+        bottom.max(top + LINE)
     }
-    let most = ((end - start) / 34.0).max(2.0) as usize;
-    let ruler = Ruler::exactly(ends.0, ends.1, most);
-    for tick in &ruler.ticks {
-        let Some(place) = ruler.place(tick.at) else {
-            continue;
-        };
-        let y = end - place * (end - start);
-        sheet.path("axis", &stroke((x + BAR, y), (x + BAR + 4.0, y)));
-        sheet.text((x + BAR + 8.0, y + 4.3), Anchor::Start, "soft", &tick.label);
-    }
-}
-
-/// A bar whose high end is at the right, and how far down it reaches.
-fn lying_bar(sheet: &mut Sheet, number: usize, row: &PanelRow, ends: (f64, f64), top: f64) -> f64 {
-    let paint = gradient(sheet, number, row, "along");
-    let (below, above) = beyond(row, ends);
-    let tip = 0.7 * BAR;
-    let (left, right) = (EDGE + 2.0 * GAP, sheet.layout.width() - EDGE - 2.0 * GAP);
-    sheet.draw(&format!(
-        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{BAR}\" fill=\"{paint}\"/>",
-        coordinate(left),
-        coordinate(top),
-        coordinate(right - left)
-    ));
-    for (there, base, point, place) in [
-        (above, right, right + tip, 1.0),
-        (below, left, left - tip, 0.0),
-    ] {
-        if there {
-            sheet.draw(&format!(
-                "<path fill=\"{}\" d=\"M{} {}v{BAR}L{} {}z\"/>",
-                hex(row.colours.at(place)),
-                coordinate(base),
-                coordinate(top),
-                coordinate(point),
-                coordinate(top + 0.5 * BAR)
-            ));
-        }
-    }
-    let ruler = Ruler::exactly(ends.0, ends.1, 5);
-    for tick in &ruler.ticks {
-        let Some(place) = ruler.place(tick.at) else {
-            continue;
-        };
-        let x = left + place * (right - left);
-        sheet.path("axis", &stroke((x, top + BAR), (x, top + BAR + 4.0)));
-        sheet.text((x, top + BAR + 17.0), Anchor::Middle, "soft", &tick.label);
-    }
-    top + BAR + 22.0
 }
 
 fn description(grid: &[PanelRow]) -> String {
     let rows = grid.iter().map(|row| {
-        let titles: Vec<&str> = row
-            .panels
-            .iter()
-            .map(|panel| panel.title.as_str())
-            .collect();
+        let titles: Vec<&str> = row.titles().collect();
         let (low, high) = row.ends();
         format!(
             "{}: {}; colours from {} to {} {}.",
@@ -412,4 +297,81 @@ fn description(grid: &[PanelRow]) -> String {
         )
     });
     rows.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::figure::tests::{assert_sound, texts};
+
+    fn ramp(title: &str, width: usize, height: usize) -> Panel {
+        let values = (0..width * height).map(|index| index as f32);
+        Panel::new(title, width, height, values.collect())
+    }
+
+    #[test]
+    fn a_row_shares_its_colours() {
+        let row = PanelRow::new(
+            "Height",
+            "m",
+            Colours::Sequential,
+            vec![ramp("a", 4, 4), ramp("b", 8, 4)],
+        );
+        assert_eq!(row.ends(), (0.0, 31.0));
+        let figure = panels("heights", "Heights", "", &[row]);
+        assert_sound(&figure);
+        assert_eq!(figure.svg.matches("<image").count(), 2);
+        assert_eq!(figure.svg.matches("<linearGradient").count(), 1);
+        assert_eq!(figure.narrow.matches("<image").count(), 0);
+        for id in ["heights-0-0", "heights-0-1"] {
+            assert!(figure.svg.contains(&format!("<image id=\"{id}\"")));
+            assert!(figure.narrow.contains(&format!("<use href=\"#{id}\"")));
+        }
+        let texts = texts(&figure.svg);
+        assert!(
+            ["Height (m)", "a", "b", "0", "31"]
+                .iter()
+                .all(|text| texts.iter().any(|shown| shown == text))
+        );
+    }
+
+    #[test]
+    fn diverging_colours_are_even_about_zero_and_leave_extremes_out() {
+        let mut values = vec![-1.0; 500];
+        values.extend([0.5; 499]);
+        values.push(1000.0);
+        let row = PanelRow::new(
+            "L",
+            "",
+            Colours::Diverging,
+            vec![Panel::new("", 100, 10, values)],
+        );
+        assert_eq!(row.ends(), (-1.0, 1.0));
+        let drawn = DrawnRow {
+            number: 0,
+            row: &row,
+            ends: row.ends(),
+            titled: true,
+        };
+        assert_eq!(drawn.bar().beyond, (false, true));
+    }
+
+    #[test]
+    fn any_values_make_a_chart() {
+        let odd = [f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX, 0.0, 1e-40];
+        for colours in [Colours::Sequential, Colours::Diverging] {
+            for value in odd {
+                let tall = Panel::new("tall", 1, 40, vec![value; 40]);
+                let empty = Panel::new("empty", 0, 0, Vec::new());
+                let row = PanelRow::new("R", "m", colours, vec![tall, empty, ramp("ramp", 3, 2)]);
+                let none = PanelRow::new("N", "", colours, Vec::new());
+                let fixed = PanelRow {
+                    range: Some((f64::NAN, 1.0)),
+                    ..row.clone()
+                };
+                assert_sound(&panels("odd", "Odd", "", &[row, none, fixed]));
+            }
+        }
+        assert_sound(&panels("none", "None", "", &[]));
+    }
 }

@@ -208,6 +208,9 @@ fn linear_label(value: f64, step: f64, largest: f64) -> String {
 }
 
 fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
+    const ONE: &[f64] = &[1.0];
+    const SOME: &[f64] = &[1.0, 2.0, 5.0];
+    const ALL: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
     let decades = high - low;
     let inside = |value: f64| (low - 1e-9..=high + 1e-9).contains(&value.log10());
     let at = |exponent: i32, factor: f64| factor * 10f64.powi(exponent);
@@ -218,15 +221,13 @@ fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
             .flat_map(move |exponent| factors.iter().map(move |&factor| at(exponent, factor)));
         all.filter(move |&value| inside(value))
     };
-    const ONE: &[f64] = &[1.0];
-    const SOME: &[f64] = &[1.0, 2.0, 5.0];
-    const ALL: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
     if round(SOME).count() < 3 {
         // Less than a decade: equal steps say more than a single round value.
         let mut ticks = linear_ticks(10f64.powf(low), 10f64.powf(high), most);
         ticks.retain(|tick| tick.at > 0.0);
         return ticks;
     }
+    let plain = low >= -4.0 && high < 5.0;
     let labelled: &[f64] = if round(SOME).count() <= most {
         SOME
     } else {
@@ -242,7 +243,7 @@ fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
             Tick {
                 at: value,
                 label: if label {
-                    factor_label(factor, exponent as i32)
+                    factor_label(factor, exponent as i32, plain)
                 } else {
                     String::new()
                 },
@@ -252,8 +253,9 @@ fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
         .collect()
 }
 
-fn factor_label(factor: f64, exponent: i32) -> String {
-    if (-3..=4).contains(&exponent) {
+/// In full where all labels of the axis can be, else as a power of ten.
+fn factor_label(factor: f64, exponent: i32, plain: bool) -> String {
+    if plain || (-1..=2).contains(&exponent) {
         let digits = (-exponent).max(0) as usize;
         return grouped(&format!("{:.digits$}", factor * 10f64.powi(exponent)));
     }

@@ -1,5 +1,6 @@
 //! The sheet that charts are drawn on: its style, text that is measured and wrapped, marks and legends.
 
+use super::palette::SERIES;
 use crate::page::{COLOURS, Colour, escape, properties};
 
 /// Size of ordinary text.
@@ -38,21 +39,9 @@ impl Layout {
     }
 }
 
-// Blue, vermilion, green, purple, amber, sky, grey, brown after Okabe and Ito: neighbours stay apart in hue or brightness under
-// every common colour blindness, and all keep a contrast of 3 to 1 with the paper.
-const SERIES: [Colour; 8] = [
-    Colour::new("s0", "#0067a8", "#5cb3f0"),
-    Colour::new("s1", "#cf4f0a", "#ff8c4f"),
-    Colour::new("s2", "#00805c", "#35c795"),
-    Colour::new("s3", "#a2418f", "#e592d2"),
-    Colour::new("s4", "#a87900", "#f0c442"),
-    Colour::new("s5", "#2f93cc", "#a3dcfb"),
-    Colour::new("s6", "#565c64", "#b9bfc7"),
-    Colour::new("s7", "#7a3b1d", "#c98a66"),
-];
-
 /// What is painted in a colour of the page (selector, property, colour), and how else it is drawn.
-const RULES: [(&str, &str, &str, &str); 11] = [
+const RULES: [(&str, &str, &str, &str); 13] = [
+    ("", "background", "paper", ""),
     (
         "text",
         "fill",
@@ -69,6 +58,12 @@ const RULES: [(&str, &str, &str, &str); 11] = [
     (".soft", "fill", "soft", ""),
     (".paper", "fill", "paper", ""),
     (".void", "fill", "line", ""),
+    (
+        ".halo",
+        "stroke",
+        "paper",
+        "paint-order: stroke; stroke-width: 4; stroke-linejoin: round;",
+    ),
     (".grid", "stroke", "line", ""),
     (".fine", "stroke", "line", "opacity: .5;"),
     (".axis", "stroke", "soft", "fill: none;"),
@@ -92,7 +87,7 @@ const SERIES_RULES: &str = "\
 .chart .dash { stroke-linecap: butt; }
 .chart .cloud { stroke: none; fill: currentColor; fill-opacity: .5; }
 .chart .dots { fill: none; stroke: currentColor; stroke-width: 3; stroke-linecap: round; stroke-opacity: .45; }
-.chart .leader { fill: none; stroke: currentColor; stroke-width: 1; opacity: .6; }
+.chart .leader { fill: none; stroke: currentColor; stroke-width: 1.2; }
 .chart .bar { fill: currentColor; }
 .chart .hit { fill: transparent; }
 ";
@@ -232,13 +227,13 @@ impl Sheet {
     pub(super) fn legend(
         &mut self,
         top: f64,
-        names: &[&str],
+        names: &[impl AsRef<str>],
         mut sample: impl FnMut(&mut Self, usize, [(f64, f64); 2]),
     ) -> f64 {
         let right = self.layout.width() - EDGE;
         let (mut x, mut y) = (EDGE, top + 0.5 * LINE);
         for (index, name) in names.iter().enumerate() {
-            let name = shortened(name, TEXT, right - EDGE - SAMPLE - 6.0);
+            let name = shortened(name.as_ref(), TEXT, right - EDGE - SAMPLE - 6.0);
             let width = SAMPLE + 6.0 + text_width(&name, TEXT);
             if x > EDGE && x + width > right {
                 (x, y) = (EDGE, y + LINE + 1.0);
@@ -304,7 +299,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
         'A'..='Z' => 0.72,
         '0'..='9' => 0.64,
         other if other.is_ascii() => 0.62,
-        '\u{1100}'.. => 1.0,
+        '…' | '\u{2e80}'.. => 1.0,
         _ => 0.75,
     });
     letters.sum::<f64>() * size
@@ -337,7 +332,7 @@ pub(super) fn shortened(text: &str, size: f64, width: f64) -> String {
     let mut kept = String::new();
     for letter in text.chars() {
         kept.push(letter);
-        if text_width(&kept, size) + 0.75 * size > width {
+        if text_width(&kept, size) + text_width("…", size) > width {
             kept.pop();
             break;
         }
@@ -414,4 +409,32 @@ pub(super) fn stroke((x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> String {
         coordinate(x1),
         coordinate(y1)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_at_words_and_cut_only_within_them() {
+        let lines = wrap("one two three", TEXT, text_width("one two", TEXT) + 1.0);
+        assert_eq!(lines, ["one two", "three"]);
+        assert_eq!(wrap("", TEXT, 100.0), [""]);
+        let cut = shortened("incomprehensibilities", TEXT, 60.0);
+        assert!(cut.ends_with('…') && text_width(&cut, TEXT) <= 60.0);
+    }
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!(coordinate(12.0), "12");
+        assert_eq!(coordinate(-0.04), "0");
+        assert_eq!(coordinate(7.123), "7.1");
+    }
+
+    #[test]
+    fn marks_and_colours_repeat_only_together() {
+        let look = |index| (series_class(index), marker(index, (9.0, 9.0), 4.0));
+        let looks: std::collections::BTreeSet<_> = (0..56).map(look).collect();
+        assert_eq!(looks.len(), 56);
+    }
 }
