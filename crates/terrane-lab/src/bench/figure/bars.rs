@@ -9,7 +9,8 @@ use super::svg::{
     text_width, wrap,
 };
 use super::{Axis, Figure, Scale};
-use crate::bench::number::short;
+use crate::bench::number::{MISSING, short};
+use crate::page::escape;
 
 const THICK: f64 = 17.0;
 const GAP: f64 = 4.0;
@@ -144,7 +145,7 @@ impl<'a> Chart<'a> {
         if showable(self.axis.scale, value) || self.axis.scale == Scale::Linear {
             minus(&short(value))
         } else {
-            crate::bench::number::MISSING.to_owned()
+            MISSING.to_owned()
         }
     }
 
@@ -231,30 +232,34 @@ impl<'a> Chart<'a> {
             }
         }
         for bar in bars {
-            let end = frame.place(bar.value).unwrap_or(frame.start());
-            self.draw_bar(sheet, bar, (frame.start(), end), y);
+            self.draw_bar(sheet, bar, frame.start(), frame.place(bar.value), y);
             y += THICK + GAP;
         }
         bottom
     }
 
-    fn draw_bar(&self, sheet: &mut Sheet, bar: &Bar, (start, end): (f64, f64), y: f64) {
-        let class = series_class(bar.series);
+    /// Draws a bar with its value at its end; without an end there is only a dash.
+    fn draw_bar(&self, sheet: &mut Sheet, bar: &Bar, start: f64, end: Option<f64>, y: f64) {
         let value = self.shown(bar.value);
-        let (from, to) = (start.min(end), start.max(end));
-        sheet.draw(&format!(
-            "<path class=\"{class} bar\" d=\"M{} {}H{}V{}H{}z\"><title>{}</title></path>",
-            coordinate(from),
-            coordinate(y),
-            coordinate(to.max(from + 0.5)),
-            coordinate(y + THICK),
-            coordinate(from),
-            crate::page::escape(&format!("{}: {value}", bar.name))
-        ));
+        if let Some(end) = end {
+            // A bar of no length is still seen.
+            let (from, to) = (start.min(end), start.max(end).max(start + 0.5));
+            sheet.draw(&format!(
+                "<path class=\"{} bar\" d=\"M{} {}H{}V{}H{}z\"><title>{}</title></path>",
+                series_class(bar.series),
+                coordinate(from),
+                coordinate(y),
+                coordinate(to),
+                coordinate(y + THICK),
+                coordinate(from),
+                escape(format!("{}: {value}", bar.name).trim_start_matches(": "))
+            ));
+        }
+        let end = end.unwrap_or(start);
         let (x, anchor) = if end < start {
-            (from - 6.0, Anchor::End)
+            (end - 6.0, Anchor::End)
         } else {
-            (to + 6.0, Anchor::Start)
+            (end + 6.0, Anchor::Start)
         };
         sheet.text((x, y + 0.5 * THICK + 4.3), anchor, "halo", &value);
     }
@@ -297,6 +302,11 @@ mod tests {
         let figure = bar_chart("gap", "Gap", "", Axis::linear("RMSE in m"), &groups);
         assert_sound(&figure);
         for layout in [&figure.svg, &figure.narrow] {
+            assert_eq!(
+                layout.matches("bar\" d=").count(),
+                3,
+                "no bar without a value"
+            );
             let texts = texts(layout);
             for text in [
                 "flat", "steep", "fit", "joint", "0.081", "0.02", "1.28", "–",

@@ -6,6 +6,7 @@ use super::svg::{
 };
 use super::{Axis, Figure, Series, Style};
 use crate::bench::number::short;
+use crate::page::escape;
 
 /// A name at the end of a line needs its line to end within this share of the right edge.
 const NEAR_END: f64 = 0.12;
@@ -332,7 +333,7 @@ impl Chart<'_> {
                 "<circle class=\"hit\" cx=\"{}\" cy=\"{}\" r=\"7\"><title>{}</title></circle>",
                 coordinate(x),
                 coordinate(y),
-                crate::page::escape(&hint)
+                escape(&hint)
             ));
         }
     }

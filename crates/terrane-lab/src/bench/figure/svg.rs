@@ -85,8 +85,8 @@ const RULES: [(&str, &str, &str, &str); 13] = [
 const SERIES_RULES: &str = "\
 .chart .line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .chart .dash { stroke-linecap: butt; }
-.chart .cloud { stroke: none; fill: currentColor; fill-opacity: .5; }
-.chart .dots { fill: none; stroke: currentColor; stroke-width: 3; stroke-linecap: round; stroke-opacity: .45; }
+.chart .cloud { stroke: none; fill: currentColor; fill-opacity: .6; }
+.chart .dots { fill: none; stroke: currentColor; stroke-width: 3; stroke-linecap: round; stroke-opacity: .65; }
 .chart .leader { fill: none; stroke: currentColor; stroke-width: 1.2; }
 .chart .bar { fill: currentColor; }
 .chart .hit { fill: transparent; }
