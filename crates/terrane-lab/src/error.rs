@@ -80,7 +80,10 @@ pub enum Error {
     /// Heights could not be compared.
     #[error(transparent)]
     Measure(#[from] crate::measure::MeasureError),
-    /// A preset cannot be had as it was asked for.
+    /// Codecs could not be compared.
+    #[error(transparent)]
+    Codec(#[from] crate::bench::codecs::CodecError),
+    /// A configuration cannot be used.
     #[error("{path}: {source}")]
     Config {
         /// Where it stands.

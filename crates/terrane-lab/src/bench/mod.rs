@@ -3,6 +3,7 @@
 pub mod ablation;
 pub mod amortisation;
 pub mod clock;
+pub mod codecs;
 pub mod cross;
 pub mod figure;
 pub mod flops;

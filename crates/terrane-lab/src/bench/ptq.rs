@@ -7,6 +7,7 @@ use terrane::methods::{Method, Precision};
 use terrane::model::TrainedModel;
 use terrane::quantise::{Quantised, quantise};
 
+use super::codecs::{Curve, Point};
 use super::figure::{Axis, Figure, Scale, Series, Style, line_chart};
 use super::paper;
 use super::runs::{METHODS, Runs, Variant};
@@ -14,13 +15,12 @@ use super::table::{Cell, Column, Table};
 use crate::measure::{TileMeasures, mean, measure};
 use crate::{Error, Result};
 
-/// Means over the tiles at one width.
-struct Point {
-    fixed_bpp: f64,
-    shannon_bpp: f64,
-    coded_bpp: f64,
-    psnr_db: f64,
-    rmse_m: f64,
+/// One tile at one width.
+struct Rounded {
+    fixed_bits: f64,
+    shannon_bits: f64,
+    bytes: usize,
+    measures: TileMeasures,
 }
 
 /// The rates and errors of quantised tokens, for every method whose weights are here.
@@ -42,28 +42,17 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
     let mut curves = Vec::new();
     for method in METHODS {
         let run = runs.get(&Variant::plain(method))?;
-        let Some(path) = run.model_path() else {
+        let Some(model) = trained(runs, method)? else {
             continue;
         };
-        let bytes = std::fs::read(path).map_err(|source| Error::Io {
-            path: path.to_owned(),
-            action: "be read",
-            source,
-        })?;
-        let model = TrainedModel::from_bytes(&bytes, runs.device).map_err(|error| Error::Run {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
         let pixels = runs.dataset.side().pow(2) as f64;
         let [count, channels] = model.token_shape();
-        let mut points = vec![(
-            count as f64 * channels as f64 * 32.0 / pixels,
-            run.summary.mean.psnr_db,
-        )];
+        let whole = (count * channels) as f64 * 32.0 / pixels;
+        let mut points = vec![(whole, run.summary.mean.psnr_db)];
         table.row(vec![
             method.into(),
             "float 32".into(),
-            points[0].0.into(),
+            whole.into(),
             Cell::Missing,
             Cell::Missing,
             run.summary.mean.psnr_db.into(),
@@ -73,19 +62,25 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
             paper::row(method).map(|row| row.rmse_m).into(),
         ]);
         for &bits in WIDTHS.iter().rev() {
-            let point = at(runs, &model, bits)?;
+            let tiles = rounded(runs, &model, bits)?;
             let paper = paper::QUANTISED
                 .iter()
                 .find(|(width, ..)| method == "huvr-siren" && *width == bits);
-            points.push((point.coded_bpp, point.psnr_db));
+            let rate = |bits: fn(&Rounded) -> f64| {
+                tiles.iter().map(bits).sum::<f64>() / (pixels * tiles.len() as f64)
+            };
+            let coded_bpp = rate(|tile| 8.0 * tile.bytes as f64);
+            let measures: Vec<TileMeasures> = tiles.iter().map(|tile| tile.measures).collect();
+            let mean = mean(&measures)?.mean;
+            points.push((coded_bpp, mean.psnr_db));
             table.row(vec![
                 method.into(),
                 format!("int {bits}").into(),
-                point.fixed_bpp.into(),
-                point.shannon_bpp.into(),
-                point.coded_bpp.into(),
-                point.psnr_db.into(),
-                point.rmse_m.into(),
+                rate(|tile| tile.fixed_bits).into(),
+                rate(|tile| tile.shannon_bits).into(),
+                coded_bpp.into(),
+                mean.psnr_db.into(),
+                mean.rmse_m.into(),
                 paper.map(|row| row.1).into(),
                 paper.map(|row| row.2).into(),
                 paper.map(|row| row.3).into(),
@@ -119,57 +114,83 @@ pub fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
     Ok((table, figure))
 }
 
-fn at(runs: &Runs, model: &TrainedModel, bits: u8) -> Result<Point> {
+/// The curves of all methods whose weights are here, to stand beside those of codecs.
+pub fn curves(runs: &mut Runs) -> Result<Vec<Curve>> {
+    let mut curves = Vec::new();
+    for method in METHODS {
+        let Some(model) = trained(runs, method)? else {
+            continue;
+        };
+        let pixels = runs.dataset.side().pow(2) as f64;
+        let mut tiles = vec![Vec::new(); runs.tiles().len()];
+        for bits in WIDTHS {
+            for (points, tile) in tiles.iter_mut().zip(rounded(runs, &model, bits)?) {
+                points.push(Point {
+                    quality: bits.into(),
+                    bytes: tile.bytes,
+                    bpp: 8.0 * tile.bytes as f64 / pixels,
+                    errors: tile.measures.into(),
+                });
+            }
+        }
+        curves.push(Curve {
+            codec: format!("{method}, quantised tokens"),
+            is_variant: false,
+            tiles,
+        });
+    }
+    Ok(curves)
+}
+
+/// The trained network of a method with its tables, where its weights are here.
+fn trained(runs: &mut Runs, method: &'static str) -> Result<Option<TrainedModel>> {
+    let run = runs.get(&Variant::plain(method))?;
+    let Some(path) = run.model_path() else {
+        return Ok(None);
+    };
+    let bytes = std::fs::read(path).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        action: "be read",
+        source,
+    })?;
+    let model = TrainedModel::from_bytes(&bytes, runs.device).map_err(|error| Error::Run {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(Some(model))
+}
+
+fn rounded(runs: &Runs, model: &TrainedModel, bits: u8) -> Result<Vec<Rounded>> {
     let side = runs.dataset.side();
     let [count, channels] = model.token_shape();
-    let device = |error: String| Error::Device { reason: error };
-    let (mut rates, mut measures): ([f64; 3], Vec<TileMeasures>) = ([0.0; 3], Vec::new());
-    let tiles = runs.tiles();
-    for &tile in &tiles {
+    let numbers = |tensor: Tensor<3>| -> Result<Vec<f32>> {
+        let data = tensor.into_data().convert::<f32>();
+        data.try_to_vec().map_err(|error| Error::Device {
+            reason: error.to_string(),
+        })
+    };
+    let tile = |tile: usize| {
         let heights = runs.dataset.heights(tile)?;
         let map = model.normalise.map(&heights);
         let values: Vec<f32> = heights
             .iter()
             .map(|&height| map.normalise(height))
             .collect();
-        let input = Tensor::<3>::from_data(TensorData::new(values, [1, side, side]), runs.device);
-        let tokens = model
-            .network
-            .encode(input, Precision::Full)
-            .into_data()
-            .convert::<f32>();
-        let tokens: Vec<f32> = tokens
-            .try_to_vec()
-            .map_err(|error| device(error.to_string()))?;
+        let input = Tensor::from_data(TensorData::new(values, [1, side, side]), runs.device);
+        let tokens = numbers(model.network.encode(input, Precision::Full))?;
         let quantised = quantise(&tokens, channels, bits.into());
-        rates[0] += quantised.fixed_bits(bits.into());
-        rates[1] += quantised.shannon_bits();
-        rates[2] += 8.0 * coded(&quantised, model, bits, map.low_m, map.range_m)? as f64;
-        let rounded = Tensor::<3>::from_data(
-            TensorData::new(quantised.tokens(), [1, count, channels]),
-            runs.device,
-        );
-        let output = model
-            .network
-            .decode(rounded, Precision::Full)
-            .into_data()
-            .convert::<f32>();
-        let output: Vec<f32> = output
-            .try_to_vec()
-            .map_err(|error| device(error.to_string()))?;
+        let tokens = TensorData::new(quantised.tokens(), [1, count, channels]);
+        let tokens = Tensor::from_data(tokens, runs.device);
+        let output = numbers(model.network.decode(tokens, Precision::Full))?;
         let decoded: Vec<f32> = output.iter().map(|&value| map.metres(value)).collect();
-        measures.push(measure(&heights, &decoded, side, side)?);
-    }
-    let mean = mean(&measures)?.mean;
-    let [fixed_bpp, shannon_bpp, coded_bpp] =
-        rates.map(|bits| bits / (tiles.len() * side * side) as f64);
-    Ok(Point {
-        fixed_bpp,
-        shannon_bpp,
-        coded_bpp,
-        psnr_db: mean.psnr_db,
-        rmse_m: mean.rmse_m,
-    })
+        Ok(Rounded {
+            fixed_bits: quantised.fixed_bits(bits.into()),
+            shannon_bits: quantised.shannon_bits(),
+            bytes: coded(&quantised, model, bits, map.low_m, map.range_m)?,
+            measures: measure(&heights, &decoded, side, side)?,
+        })
+    };
+    runs.tiles().into_iter().map(tile).collect()
 }
 
 /// Bytes of the payload.

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use super::clock::Passes;
 use super::report::{Report, Section};
 use super::runs::{self, Runs, Settings};
-use super::{ablation, amortisation, clock, cross, flops, headline, panels, ptq, regimes};
+use super::{ablation, amortisation, clock, codecs, cross, flops, headline, panels, ptq, regimes};
 use crate::Result;
 use crate::dataset::Dataset;
 
@@ -149,6 +149,18 @@ fn section(part: Part, runs: &mut Runs, options: &Options) -> Result<Section> {
             let (tables, figure) = cross::cross_source(runs, &options.other_split)?;
             plain("Terrain of other kinds", tables, vec![figure])
         }
-        Part::Codecs => plain("Codecs", vec![], vec![]),
+        Part::Codecs => {
+            let tiles = runs.tiles();
+            let heights = tiles.iter().map(|&tile| runs.dataset.heights(tile));
+            let heights = heights.collect::<Result<_>>()?;
+            let others = ptq::curves(runs)?;
+            runs.report("codecs", 0, 1);
+            let codecs = codecs::Options {
+                python: options.python.clone(),
+                others,
+                progress: &|_, _| {},
+            };
+            codecs::codecs(heights, runs.dataset.side(), &codecs)?.1
+        }
     })
 }

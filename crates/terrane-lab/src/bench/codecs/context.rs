@@ -1,0 +1,56 @@
+//! Our own codec.
+
+use terrane::format::{Coding, Record, Window};
+use terrane::{Profile, Rate, TileCodec};
+
+use super::CodecError;
+use super::codec::{Codec, Coded, Goal, Tile, geometric};
+
+/// As the command encodes where nothing else is said.
+const EFFORT: u8 = 1;
+
+/// The context codec with one of its profiles; every byte of a tile's record counts.
+pub(super) struct Context(pub(super) Profile);
+
+impl Codec for Context {
+    fn name(&self) -> String {
+        let profile = match self.0 {
+            Profile::Fast => "fast",
+            Profile::Standard => "standard",
+            Profile::Best => "best",
+        };
+        format!("context, {profile}")
+    }
+
+    fn qualities(&self) -> Vec<f64> {
+        geometric(1.2e-1, 1.2e-4, 24)
+    }
+
+    fn code(&self, tile: &Tile, goal: Goal) -> Result<Option<Coded>, CodecError> {
+        let codec = TileCodec {
+            model: Some(self.0.model()),
+            bits: 8,
+            coding: Coding::Shortest,
+            rate: match goal {
+                Goal::Quality(part) => Rate::Step(part * tile.range_m),
+                Goal::Bound(bound_m) => Rate::MaxError(bound_m),
+                Goal::Lossless(_) => Rate::Lossless,
+            },
+            is_f32: true,
+            effort: EFFORT,
+        };
+        let window = Window::whole(tile.side, tile.side);
+        let heights: Vec<f64> = tile.heights.iter().map(|&height| height.into()).collect();
+        let failed = |source| CodecError::failed(&self.name(), source);
+        let Some((record, _)) = codec.encode(&heights, window).map_err(failed)? else {
+            return Ok(None);
+        };
+        let bytes = record.to_bytes(0, tile.side);
+        let record = Record::parse(&bytes, 0, window).map_err(|error| failed(error.into()))?;
+        let decoded = codec.decode(&record, window).map_err(failed)?.heights;
+        Ok(Some(Coded {
+            bytes: bytes.len(),
+            heights: decoded.iter().map(|&height| height as f32).collect(),
+        }))
+    }
+}
