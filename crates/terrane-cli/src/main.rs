@@ -4,7 +4,6 @@
 
 mod commands;
 mod output;
-mod placement;
 mod progress;
 mod projection;
 
@@ -13,7 +12,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, dataset, decode, demo, derive, encode, eval, generate, import, info, query,
+    CheckFailed, dataset, decode, demo, derive, encode, eval, generate, import, info, query, shard,
     tables, train, verify,
 };
 use progress::ProgressMode;
@@ -51,6 +50,8 @@ enum Command {
     Derive(derive::Arguments),
     Info(info::Arguments),
     Verify(verify::Arguments),
+    #[command(subcommand)]
+    Shard(shard::Command),
     Generate(generate::Arguments),
     #[command(subcommand)]
     Dataset(dataset::Command),
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
+        Command::Shard(command) => shard::run(&command, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
         Command::Dataset(command) => dataset::run(&command, common),
         Command::Train(arguments) => train::run(&arguments, common),

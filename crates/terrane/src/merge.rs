@@ -1,0 +1,227 @@
+//! Shards to the file that one encoding of the whole raster would have made, byte for byte.
+//!
+//! Records are copied in the order in which an encoding writes them, errors are summed up in that order, and the levels
+//! that need several shards are made from the rows that shards keep for them.
+
+use std::collections::HashMap;
+use std::io::{Seek, Write};
+
+use terrane_format::{Header, LevelTile, Pyramid, Source, TileId, Writer};
+
+use crate::Error;
+use crate::cascade::{Cascade, Coder, EncodedTile, Part};
+use crate::division::Division;
+use crate::encode::{EncodeProgress, Report};
+use crate::measured::Measured;
+use crate::shard::{ShardFile, ShardId};
+use crate::tile_codec::TileCodec;
+
+/// Opens the file of a shard.
+pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn Source>, Error> + 'a;
+
+/// A file to be made of shards.
+#[derive(Debug)]
+pub struct Merge<'a> {
+    /// The head of the file; statistics and the model's place are filled in.
+    pub header: Header,
+    /// How tiles of coarse overviews are coded.
+    pub codec: &'a TileCodec,
+    /// The model's file, where it is to be in the file.
+    pub embedded: Option<&'a [u8]>,
+    /// How the raster was divided.
+    pub division: &'a Division,
+    /// SHA-256 of the plan.
+    pub plan: [u8; 32],
+    /// Threads.
+    pub jobs: usize,
+}
+
+impl Merge<'_> {
+    /// Checks all shards, then writes the file. Returns it and what was measured at full resolution.
+    pub fn run<W: Write + Seek>(
+        self,
+        file: W,
+        open: &mut OpenShard,
+        progress: &mut Report,
+    ) -> Result<(W, Measured), Error> {
+        let pyramid = self.header.pyramid.clone();
+        self.division.check(&pyramid)?;
+        let mut shards = Shards {
+            division: self.division,
+            pyramid: &pyramid,
+            plan: self.plan,
+            open,
+            known: HashMap::new(),
+        };
+        // Whatever is missing should be known before anything is written.
+        for number in 0..self.division.areas.len() {
+            shards.read(number)?;
+        }
+        let mut writer = Writer::create(file, self.header)?;
+        if let Some(bytes) = self.embedded {
+            writer.embed_model(bytes)?;
+        }
+        let coder = Coder {
+            pyramid: &pyramid,
+            codec: self.codec,
+            journal: None,
+            jobs: self.jobs,
+        };
+        let top = self.division.top;
+        let coarse = (top + 1 < pyramid.levels()).then(|| {
+            let part = Part::whole(&pyramid, top + 1);
+            Cascade::new(coder, part, pyramid.levels() - 1)
+        });
+        let mut state = State {
+            pyramid: &pyramid,
+            top,
+            shards,
+            coarse,
+            writer,
+            measured: Measured::default(),
+            done: 0,
+        };
+        let rows = pyramid.grid(0).map_or(0, terrane_format::TileGrid::rows);
+        for row in 0..rows {
+            state.shards.forget_above(row);
+            state.strip(0, row)?;
+            let coarse = state.coarse.as_ref().map_or(0, |cascade| cascade.done);
+            progress(EncodeProgress {
+                tiles: state.done + coarse,
+                of: pyramid.tiles(),
+                bytes: state.writer.length(),
+            })?;
+        }
+        let State {
+            writer, measured, ..
+        } = state;
+        Ok((writer.finish(measured.of_file())?, measured))
+    }
+}
+
+/// The shards that are open.
+struct Shards<'a> {
+    division: &'a Division,
+    pyramid: &'a Pyramid,
+    plan: [u8; 32],
+    open: &'a mut OpenShard<'a>,
+    known: HashMap<usize, ShardFile>,
+}
+
+impl Shards<'_> {
+    fn read(&mut self, index: usize) -> Result<ShardFile, Error> {
+        let number = index as u32;
+        let id = ShardId {
+            plan: self.plan,
+            number,
+        };
+        let source = (self.open)(number)?;
+        ShardFile::open(
+            source,
+            id,
+            self.pyramid,
+            &self.division.areas[index],
+            self.division.top,
+        )
+    }
+
+    fn shard(&mut self, index: usize) -> Result<&ShardFile, Error> {
+        if !self.known.contains_key(&index) {
+            let shard = self.read(index)?;
+            self.known.insert(index, shard);
+        }
+        Ok(&self.known[&index])
+    }
+
+    /// Closes the shards that end above a row of tiles.
+    fn forget_above(&mut self, row: usize) {
+        self.known.retain(|&index, _| {
+            let area = &self.division.areas[index];
+            area.row + area.rows > row
+        });
+    }
+
+    /// The shards of a row of tiles at full resolution, from the left.
+    fn across(&self, row: usize) -> Vec<usize> {
+        let areas = &self.division.areas;
+        let mut found: Vec<usize> = (0..areas.len())
+            .filter(|&index| {
+                (areas[index].row..areas[index].row + areas[index].rows).contains(&row)
+            })
+            .collect();
+        found.sort_unstable_by_key(|&index| areas[index].column);
+        found
+    }
+}
+
+struct State<'a, W> {
+    pyramid: &'a Pyramid,
+    top: u8,
+    shards: Shards<'a>,
+    /// The levels that need several shards.
+    coarse: Option<Cascade<'a>>,
+    writer: Writer<W>,
+    measured: Measured,
+    done: u64,
+}
+
+impl<W: Write + Seek> State<'_, W> {
+    /// Writes a row of tiles and, where they are complete with it, the rows of the levels above.
+    fn strip(&mut self, level: u8, row: usize) -> Result<(), Error> {
+        let rows = self
+            .pyramid
+            .grid(level)
+            .map_or(0, terrane_format::TileGrid::rows);
+        let across = self.shards.across(row << level);
+        for &index in &across {
+            let area = self.shards.division.areas[index];
+            let first = area.column >> level;
+            let end = (area.column + area.columns).div_ceil(1 << level);
+            for column in first..end {
+                let id = TileId { column, row };
+                let number = self.pyramid.number(LevelTile { level, id })?;
+                if let Some((bytes, measured)) = self.shards.shard(index)?.tile(number)? {
+                    self.writer.tile(number, &bytes)?;
+                    if level == 0 {
+                        self.measured.join(&measured);
+                    }
+                }
+            }
+            self.done += (end - first) as u64;
+        }
+        if level < self.top {
+            let is_complete = row % 2 == 1 || row + 1 == rows;
+            return if is_complete {
+                self.strip(level + 1, row / 2)
+            } else {
+                Ok(())
+            };
+        }
+        self.coarsen(row, &across)
+    }
+
+    /// Hands the rows of a strip of the last level of shards on to the levels above.
+    fn coarsen(&mut self, row: usize, across: &[usize]) -> Result<(), Error> {
+        let Some(coarse) = &mut self.coarse else {
+            return Ok(());
+        };
+        let half = usize::from(self.pyramid.side()) / 2;
+        let (width, height) = self.pyramid.size(self.top + 1).unwrap_or_default();
+        let (width, height) = (width as usize, height as usize);
+        let count = half.min(height - row * half);
+        let mut rows = vec![f64::NAN; width * count];
+        for &index in across {
+            let area = self.shards.division.areas[index];
+            let shard = self.shards.shard(index)?;
+            let part = shard.rows(row * half - (area.row >> self.top) * half, count)?;
+            let column = (area.column >> self.top) * half;
+            for (to, from) in rows.chunks_mut(width).zip(part.chunks(shard.width())) {
+                to[column..column + from.len()].copy_from_slice(from);
+            }
+        }
+        let writer = &mut self.writer;
+        coarse.push(rows, &mut |tile: EncodedTile| {
+            Ok(writer.tile(tile.number, &tile.bytes)?)
+        })
+    }
+}
