@@ -71,3 +71,18 @@ test-machines:
 # Times of one tile through the context codec's profiles.
 bench:
     cargo bench -p terrane --bench tile
+
+# The Python package: builds it, installs it into an environment of its own below the target folder with everything it works
+# with, and runs its tests and the examples of its documentation. Needs Python 3.10 or newer with venv.
+test-python *arguments:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    environment="${CARGO_TARGET_DIR:-target}/python"
+    python="$environment/bin/python"
+    [ -x "$python" ] || python3 -m venv "$environment"
+    "$python" -m pip install --quiet 'maturin>=1.9,<2' numpy xarray rioxarray 'dask[array,distributed]' 'zarr>=3.0.8' 'ray[data]' \
+        pytest mypy
+    rm -rf "$environment/wheels"
+    "$environment/bin/maturin" build --quiet --out "$environment/wheels"
+    "$python" -m pip install --quiet --force-reinstall --no-deps "$environment"/wheels/*.whl
+    "$python" -m pytest -q crates/terrane-python/tests {{arguments}}

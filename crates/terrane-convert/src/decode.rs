@@ -9,7 +9,20 @@ use terrane::resample::Resampled;
 use terrane_geo::{Affine, CogWriter, Existing, Georeference};
 
 use crate::placement::{affine, georeference, storage};
+use crate::settings::read_model;
 use crate::{Error, Result};
+
+/// Opens a file of this machine or at an address, with its model where it is neither in the file nor in the program.
+pub fn open(path: &Path, model: Option<&Path>) -> Result<Terrain> {
+    let model = model.map(read_model).transpose()?;
+    let model = model.map(|(model, _)| model);
+    terrane::source(path)
+        .and_then(|source| Terrain::open(source, model))
+        .map_err(|source| Error::Open {
+            path: path.to_owned(),
+            source,
+        })
+}
 
 /// Rows of a resampled grid that are made at a time.
 const ROWS: usize = 16;

@@ -3,7 +3,7 @@
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use terrane::encode::{EncodeProgress, Encoding};
+use terrane::encode::{Encoding, Report};
 use terrane::journal::Journal;
 use terrane::{Measured, Rate};
 use terrane_geo::{AtomicFile, Existing, RasterSource, refuse_existing};
@@ -33,7 +33,7 @@ pub fn encode(
     raster: &dyn RasterSource,
     settings: &Settings,
     file: Encoded,
-    progress: &mut dyn FnMut(EncodeProgress),
+    progress: &mut Report,
 ) -> Result<(u64, Measured)> {
     refuse_existing(file.out, file.existing)?;
     let prepared = settings.prepare()?;
@@ -107,7 +107,7 @@ impl Job<'_> {
         what: &'static str,
         (first_m, target, slope): (f64, f64, f64),
         measure: impl Fn(u64, &Measured) -> f64,
-        progress: &mut dyn FnMut(EncodeProgress),
+        progress: &mut Report,
     ) -> Result<(AtomicFile, Measured)> {
         let mut step_m = first_m;
         let mut last: Option<(f64, f64)> = None;
@@ -148,11 +148,7 @@ impl Job<'_> {
     }
 
     /// Encodes at a rate; the file appears when it is committed.
-    fn run(
-        &self,
-        rate: Rate,
-        progress: &mut dyn FnMut(EncodeProgress),
-    ) -> Result<(AtomicFile, Measured)> {
+    fn run(&self, rate: Rate, progress: &mut Report) -> Result<(AtomicFile, Measured)> {
         let (header, codec) = self.prepared.start(self.raster.info(), rate)?;
         let journal = match self.file.resumable {
             None => None,
@@ -187,10 +183,7 @@ impl Job<'_> {
                     grid.map(|grid| grid.heights)
                         .map_err(|error| terrane::Error::Source(Box::new(error)))
                 },
-                &mut |at| {
-                    progress(at);
-                    Ok(())
-                },
+                progress,
             )
             .map_err(|source| Error::Encode {
                 path: self.raster.info().path.clone(),

@@ -91,9 +91,9 @@ pub enum Error {
         #[source]
         source: terrane::Error,
     },
-    /// A file cannot be decoded.
-    #[error("{} cannot be decoded", path.display())]
-    Decode {
+    /// A neural terrain file cannot be opened.
+    #[error("{} cannot be opened", path.display())]
+    Open {
         /// The file.
         path: PathBuf,
         /// Why.

@@ -18,7 +18,7 @@ mod settings;
 mod shards;
 mod verify;
 
-pub use decode::{Decoding, pixel_window};
+pub use decode::{Decoding, View, open, pixel_window};
 pub use describe::{describe, method_name};
 pub use encode::{Encoded, encode};
 pub use error::{Error, Result};

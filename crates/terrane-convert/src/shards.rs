@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use terrane::encode::EncodeProgress;
+use terrane::encode::Report;
 use terrane::format::LocalFile;
 use terrane::merge::Merge;
 use terrane::shard::{ShardEncoding, ShardFile, ShardId};
@@ -55,7 +55,7 @@ impl Plan {
         folder: &Path,
         model: Option<&Path>,
         jobs: usize,
-        progress: &mut dyn FnMut(EncodeProgress),
+        progress: &mut Report,
     ) -> Result<ShardReport> {
         let division = self.division();
         let area = *division.areas.get(number as usize).ok_or(Error::NoShard {
@@ -112,10 +112,7 @@ impl Plan {
                 grid.map(|grid| grid.heights)
                     .map_err(|error| terrane::Error::Source(Box::new(error)))
             },
-            &mut |at| {
-                progress(at);
-                Ok(())
-            },
+            progress,
         )?;
         out.flush().map_err(failed)?;
         drop(out);
@@ -136,7 +133,7 @@ impl Plan {
         existing: Existing,
         model: Option<&Path>,
         jobs: usize,
-        progress: &mut dyn FnMut(EncodeProgress),
+        progress: &mut Report,
     ) -> Result<Merged> {
         refuse_existing(out, existing)?;
         let division = self.division();
@@ -173,10 +170,7 @@ impl Plan {
         let (writer, measured) = merge.run(
             BufWriter::new(target),
             &mut |number| Ok(Box::new(LocalFile::open(&shard_path(folder, number))?)),
-            &mut |at| {
-                progress(at);
-                Ok(())
-            },
+            progress,
         )?;
         drop(
             writer

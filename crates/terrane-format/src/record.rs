@@ -270,6 +270,14 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
+/// The bytes of a tile under another number, for another container.
+pub fn renumber(mut bytes: Vec<u8>, from: u64, to: u64) -> Result<Vec<u8>> {
+    check(&bytes, from)?;
+    let crc = crc32c(&[&to.to_le_bytes(), &bytes[CRC..]]);
+    bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
+    Ok(bytes)
+}
+
 /// Checks that the bytes are those of the tile of a number.
 pub fn check(bytes: &[u8], number: u64) -> Result<()> {
     let mut cursor = Cursor::new(bytes, "tile");

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use terrane_format::Window;
 
-use crate::{
-    Georeference, Grid, HeightUnit, RasterInfo, RasterSource, Result, SampleType, Storage,
-};
+use crate::{Georeference, Grid, HeightUnit, RasterInfo, RasterSource, Result, Storage};
 
 /// Heights in metres with their place on the ground.
 #[derive(Debug)]
@@ -16,20 +14,20 @@ pub struct MemoryRaster {
 }
 
 impl MemoryRaster {
-    /// A raster of heights, NaN where there is no data; `name` stands for it in messages.
+    /// A raster of heights, NaN where there is no data; `name` stands for it in messages, and `storage` says how it would
+    /// be stored.
     pub fn new(
         name: impl Into<PathBuf>,
         grid: Grid,
         georeference: Georeference,
-        sample: SampleType,
+        storage: Storage,
     ) -> Self {
-        let nodata = sample.is_float().then_some(f64::NAN);
         Self {
             info: RasterInfo {
                 path: name.into(),
                 levels: vec![(grid.width, grid.height)],
                 georeference,
-                storage: Storage::metres(sample, nodata),
+                storage,
                 unit: HeightUnit::Metre,
             },
             grid,

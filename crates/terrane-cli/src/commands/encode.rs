@@ -247,6 +247,9 @@ pub(crate) fn write<'a>(
         resumable: arguments.resumable.then_some(inputs),
         jobs,
     };
-    let (length, measured) = terrane_convert::encode(&*raster, &settings, file, progress)?;
+    let (length, measured) = terrane_convert::encode(&*raster, &settings, file, &mut |at| {
+        progress(at);
+        Ok(())
+    })?;
     Ok((out, length, measured))
 }

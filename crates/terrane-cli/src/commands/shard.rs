@@ -151,7 +151,10 @@ fn encode(arguments: &EncodeArguments, common: &Common) -> Result<()> {
                 &file.folder(),
                 file.model(),
                 jobs(common),
-                &mut |at| progress.at(at.tiles, at.of, "tiles"),
+                &mut |at| {
+                    progress.at(at.tiles, at.of, "tiles");
+                    Ok(())
+                },
             )
             .with_context(|| format!("shard {number} cannot be encoded"))?;
         drop(progress);
@@ -190,7 +193,10 @@ fn merge(arguments: &MergeArguments, common: &Common) -> Result<()> {
         existing(arguments.overwrite),
         file.model(),
         jobs(common),
-        &mut |at| progress.at(at.tiles, at.of, "tiles"),
+        &mut |at| {
+            progress.at(at.tiles, at.of, "tiles");
+            Ok(())
+        },
     )?;
     drop(progress);
     let measured = merged.measured;
