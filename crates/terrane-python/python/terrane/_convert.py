@@ -77,7 +77,7 @@ def paths(source: Any) -> list[str]:
 
 
 def encode(
-    source: Path | Sequence[Path] | Any,
+    source: Any,
     out: Path,
     *,
     transform: Sequence[float] | None = None,
@@ -126,8 +126,8 @@ def encode(
         transform = source.rio.transform()[:6] if transform is None else transform
         crs = source.rio.crs if crs is None else crs
         nodata = source.rio.nodata if nodata is None else nodata
-        source = source.values
-        source = source[0] if source.ndim == 3 and source.shape[0] == 1 else source
+        values = source.values
+        source = values[0] if values.ndim == 3 and values.shape[0] == 1 else values
     heights, kind, nodata = _heights(source, nodata)
     epsg, vertical = _codes(crs)
     place = dict(
@@ -166,20 +166,29 @@ def _codes(crs: Any) -> tuple[int | None, int | None]:
     """EPSG codes of the horizontal and the vertical system."""
     if crs is None:
         return None, None
-    if hasattr(crs, "sub_crs_list") and len(crs.sub_crs_list) == 2:
-        parts = [part.to_epsg() for part in crs.sub_crs_list]
+    parts: list[int | None] = [None, None]
+    if isinstance(crs, int):
+        parts[0] = crs
     elif hasattr(crs, "to_epsg"):
-        parts = [crs.to_epsg(), None]
-    elif isinstance(crs, int):
-        parts = [crs, None]
-    else:
-        found = re.fullmatch(r"(?i:EPSG:)?(\d+)(?:\+(\d+))?", str(crs).strip())
-        parts = [None, None]
-        if found:
-            parts = [int(found[1]), int(found[2]) if found[2] else None]
+        crs = _parted(crs)
+        below = getattr(crs, "sub_crs_list", [])
+        parts = [part.to_epsg() for part in below] if len(below) == 2 else [crs.to_epsg(), None]
+    elif found := re.fullmatch(r"(?i:EPSG:)?(\d+)(?:\+(\d+))?", str(crs).strip()):
+        parts = [int(found[1]), int(found[2]) if found[2] else None]
     if parts[0] is None:
         raise ValueError(f"crs must have an EPSG code, such as EPSG:2056, and is {crs}")
     return parts[0], parts[1]
+
+
+def _parted(crs: Any) -> Any:
+    """A system that knows its parts: pyproj's, where rasterio's is given and pyproj is there."""
+    if hasattr(crs, "sub_crs_list") or not hasattr(crs, "to_wkt"):
+        return crs
+    try:
+        from pyproj import CRS
+    except ImportError:
+        return crs
+    return CRS.from_wkt(crs.to_wkt())
 
 
 def decode(

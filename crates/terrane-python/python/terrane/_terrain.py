@@ -135,11 +135,12 @@ class Terrain:
     @property
     def transform(self) -> tuple[float, float, float, float, float, float]:
         """The transform from pixel corners, in the order of rasterio and ``affine.Affine``."""
-        return self._file.transform(0)
+        return self.level_transform(0)
 
     def level_transform(self, level: int) -> tuple[float, float, float, float, float, float]:
         """The transform of an overview."""
-        return self._file.transform(level)
+        a, b, c, d, e, f = self._file.transform(level)
+        return a, b, c, d, e, f
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -154,12 +155,14 @@ class Terrain:
     @property
     def nodata(self) -> float | None:
         """The source's value of pixels without data; they are NaN here."""
-        return self.info["nodata"]
+        value: float | None = self.info["nodata"]
+        return value
 
     @property
     def bound_m(self) -> float | None:
         """The promised greatest error of any valid pixel in metres."""
-        return self.info["bound_m"]
+        value: float | None = self.info["bound_m"]
+        return value
 
     @property
     def lossless(self) -> bool:
@@ -221,7 +224,8 @@ class Terrain:
             if not (left < right and bottom < top):
                 raise ValueError("bbox must be left, bottom, right, top")
             bbox = left, bottom, right, top
-        return self._file.read(bbox, resolution, level)
+        heights, (a, b, c, d, e, f) = self._file.read(bbox, resolution, level)
+        return heights, (a, b, c, d, e, f)
 
     def window(
         self, column: int, row: int, width: int, height: int, level: int = 0

@@ -1,22 +1,38 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "File",
+    "TerraneError",
+    "TileCoder",
+    "__version__",
+    "decode",
+    "describe",
+    "encode",
+    "encode_array",
+    "shard_encode",
+    "shard_merge",
+    "shard_plan",
+    "verify",
+]
+
 __version__: str
 
-Options = Mapping[str, Any]
-Written = tuple[int, int, float, float]
-Transform = tuple[float, float, float, float, float, float]
-Path = Any
+_Options = Mapping[str, Any]
+_Written = tuple[int, int, float, float]
+_Transform = tuple[float, float, float, float, float, float]
+_Path = Any
 
 class TerraneError(Exception): ...
 
+@final
 class File:
-    def __new__(cls, path: Path, model: Path | None = None, jobs: int | None = None) -> File: ...
+    def __new__(cls, path: _Path, model: _Path | None = None, jobs: int | None = None) -> File: ...
     def describe(self) -> str: ...
-    def transform(self, level: int) -> Transform: ...
+    def transform(self, level: int) -> _Transform: ...
     def dtype(self) -> str: ...
     def window(
         self, level: int, corner: tuple[int, int], size: tuple[int, int]
@@ -26,47 +42,48 @@ class File:
         bbox: tuple[float, float, float, float] | None,
         resolution: float | None,
         level: int,
-    ) -> tuple[NDArray[Any], Transform]: ...
+    ) -> tuple[NDArray[Any], _Transform]: ...
     def sample(
         self, name: str, x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]: ...
     def record(self, level: int, column: int, row: int) -> bytes | None: ...
 
+@final
 class TileCoder:
-    def __new__(cls, options: Options, is_f32: bool) -> TileCoder: ...
+    def __new__(cls, options: _Options, is_f32: bool) -> TileCoder: ...
     @property
     def model(self) -> str | None: ...
     def encode(self, heights: NDArray[np.float64]) -> bytes: ...
     def decode(self, bytes: bytes, shape: tuple[int, int]) -> NDArray[np.float64]: ...
 
-def describe(path: Path) -> str: ...
+def describe(path: _Path) -> str: ...
 def encode(
-    sources: Sequence[Path], output: Mapping[str, Any], options: Options
-) -> Written: ...
+    sources: Sequence[_Path], output: Mapping[str, Any], options: _Options
+) -> _Written: ...
 def encode_array(
     heights: NDArray[np.float64],
     place: Mapping[str, Any],
     output: Mapping[str, Any],
-    options: Options,
-) -> Written: ...
+    options: _Options,
+) -> _Written: ...
 def decode(
-    path: Path,
-    out: Path,
+    path: _Path,
+    out: _Path,
     *,
     bbox: tuple[float, float, float, float] | None,
     resolution: float | None,
     level: int,
-    model: Path | None,
+    model: _Path | None,
     overwrite: bool,
     jobs: int | None,
 ) -> tuple[int, int]: ...
 def verify(
-    path: Path, against: Sequence[Path], *, model: Path | None, jobs: int | None
+    path: _Path, against: Sequence[_Path], *, model: _Path | None, jobs: int | None
 ) -> tuple[str, list[str]]: ...
 def shard_plan(
-    sources: Sequence[Path],
-    plan: Path,
-    options: Options,
+    sources: Sequence[_Path],
+    plan: _Path,
+    options: _Options,
     *,
     shards: int | None,
     shard_tiles: int,
@@ -74,21 +91,21 @@ def shard_plan(
     overwrite: bool,
 ) -> int: ...
 def shard_encode(
-    plan: Path,
+    plan: _Path,
     shard: int,
-    folder: Path,
+    folder: _Path,
     *,
-    model: Path | None,
+    model: _Path | None,
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> tuple[str, int, bool, int, float]: ...
 def shard_merge(
-    plan: Path,
-    folder: Path,
-    out: Path,
+    plan: _Path,
+    folder: _Path,
+    out: _Path,
     *,
-    model: Path | None,
+    model: _Path | None,
     overwrite: bool,
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
-) -> Written: ...
+) -> _Written: ...

@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ class TerrainArray(BackendArray):
 
     def _part(self, key: tuple[int | slice, ...]) -> Any:
         """A rectangle, by whole numbers and slices."""
-        starts, counts, picks = [], [], []
+        starts: list[int] = []
+        counts: list[int] = []
+        picks: list[int | slice] = []
         for part, size in zip(key, self.shape):
             if isinstance(part, slice):
                 numbers = range(size)[part]
@@ -145,13 +148,9 @@ def coordinates(terrain: Terrain, level: int) -> dict[str, xr.Variable]:
     if b == 0.0 and d == 0.0:
         x = xr.Variable("x", c + a * (np.arange(columns) + 0.5))
         y = xr.Variable("y", f + e * (np.arange(rows) + 0.5))
-        is_geographic = False
-        if terrain.crs is not None:
-            is_geographic = _is_geographic(terrain.crs)
-        names = ("longitude", "latitude") if is_geographic else (
-            "projection_x_coordinate",
-            "projection_y_coordinate",
-        )
+        names = ("projection_x_coordinate", "projection_y_coordinate")
+        if terrain.crs is not None and _is_geographic(terrain.crs):
+            names = ("longitude", "latitude")
         for variable, axis, name in ((x, "X", names[0]), (y, "Y", names[1])):
             variable.attrs = {"axis": axis, "standard_name": name}
         found = {"x": x, "y": y}
@@ -172,7 +171,10 @@ def _system(name: str) -> dict[str, Any]:
         return {"spatial_ref": name, "crs_wkt": name}
     crs = CRS.from_user_input(name)
     wkt = crs.to_wkt()
-    return {**crs.to_cf(), "spatial_ref": wkt, "crs_wkt": wkt}
+    with warnings.catch_warnings():
+        # What CF's parameters cannot say is in the WKT.
+        warnings.simplefilter("ignore")
+        return {**crs.to_cf(), "spatial_ref": wkt, "crs_wkt": wkt}
 
 
 def _is_geographic(name: str) -> bool:
