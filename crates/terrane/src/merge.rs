@@ -225,3 +225,190 @@ impl<W: Write + Seek> State<'_, W> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use terrane_format::{Coding, GeoKeys, Method, ModelId, Promise, Samples, Statistics, record};
+
+    use super::*;
+    use crate::shard::ShardWriter;
+    use crate::tile_codec::Rate;
+    use crate::{Profile, random};
+
+    /// Bytes that are counted and forgotten, but for the head.
+    #[derive(Default)]
+    struct Sink {
+        place: u64,
+        length: u64,
+    }
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.place += bytes.len() as u64;
+            self.length = self.length.max(self.place);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Sink {
+        fn seek(&mut self, place: std::io::SeekFrom) -> std::io::Result<u64> {
+            if let std::io::SeekFrom::Start(place) = place {
+                self.place = place;
+            }
+            Ok(self.place)
+        }
+    }
+
+    /// A country of 41,000 km² at 1 m, inside 350 by 150 km: shards with random records of a real length, and smooth
+    /// heights for the coarse levels, which are really encoded.
+    #[test]
+    #[ignore = "takes minutes; run by `just test-country`"]
+    fn a_country_is_merged() {
+        let side = 512;
+        let (width, height) = (350_000, 150_000);
+        let pyramid = Pyramid::new(
+            width,
+            height,
+            side,
+            Pyramid::levels_for(width, height, side),
+        )
+        .unwrap();
+        let division = Division::squares(&pyramid, 16).unwrap();
+        let model = Profile::Standard.model();
+        let header = Header {
+            pyramid: pyramid.clone(),
+            method: Method::Context,
+            affine: [2_480_000.0, 1.0, 0.0, 1_300_000.0, 0.0, -1.0],
+            is_placed: true,
+            pixel_is_point: false,
+            epsg: [2056, 0],
+            geo_keys: GeoKeys::default(),
+            wkt: String::new(),
+            samples: Samples::default(),
+            promise: Promise::MaxError(0.1),
+            statistics: Statistics::default(),
+            model: Some(ModelId {
+                sha256: model.sha256(),
+                name: model.name().to_owned(),
+                address: String::new(),
+                embedded: None,
+            }),
+        };
+        let codec = TileCodec {
+            model: Some(model),
+            bits: 8,
+            coding: Coding::Shortest,
+            rate: Rate::MaxError(0.1),
+            is_f32: true,
+            effort: 1,
+        };
+        let is_land = |x: f64, y: f64| {
+            let (x, y) = (x / f64::from(width) - 0.5, y / f64::from(height) - 0.5);
+            x * x + y * y <= 0.25
+        };
+        let plan = [7; 32];
+        let mut made_s = 0.0;
+        let mut open = |number: u32| -> Result<Box<dyn Source>, Error> {
+            let start = Instant::now();
+            let shard = synthetic(&pyramid, &division, (plan, number), &is_land);
+            made_s += start.elapsed().as_secs_f64();
+            Ok(Box::new(shard))
+        };
+        let merge = Merge {
+            header,
+            codec: &codec,
+            embedded: None,
+            division: &division,
+            plan,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let start = Instant::now();
+        let (file, measured) = merge
+            .run(Sink::default(), &mut open, &mut |_| Ok(()))
+            .unwrap();
+        let took_s = start.elapsed().as_secs_f64() - made_s;
+        assert!(measured.pixels > 40_000_000_000);
+        eprintln!(
+            "{} shards, {} tiles, {} pixels, {} bytes: merged in {took_s:.0} s (and {made_s:.0} s to make up shards)",
+            division.areas.len(),
+            pyramid.tiles(),
+            measured.pixels,
+            file.length
+        );
+    }
+
+    /// Bytes of a record of a tile of 512 pixels across at 0.1 m: half a bit per pixel.
+    const RECORD: usize = 16_384;
+
+    fn synthetic(
+        pyramid: &Pyramid,
+        division: &Division,
+        (plan, number): ([u8; 32], u32),
+        is_land: &dyn Fn(f64, f64) -> bool,
+    ) -> Vec<u8> {
+        let area = division.areas[number as usize];
+        let window = area.window(pyramid);
+        let mut bytes = Vec::new();
+        let mut writer = ShardWriter::create(&mut bytes, ShardId { plan, number }).unwrap();
+        let mut random = random::Random::new(number.into(), 0);
+        let noise: Vec<u8> = (0..RECORD).map(|_| random.next_u64() as u8).collect();
+        let side = f64::from(pyramid.side());
+        for level in 0..=division.top {
+            let columns = area.column >> level..(area.column + area.columns).div_ceil(1 << level);
+            let rows = area.row >> level..(area.row + area.rows).div_ceil(1 << level);
+            let scale = side * f64::from(level).exp2();
+            for (row, column) in
+                rows.flat_map(|row| columns.clone().map(move |column| (row, column)))
+            {
+                if !is_land((column as f64 + 0.5) * scale, (row as f64 + 0.5) * scale) {
+                    continue;
+                }
+                let id = TileId { column, row };
+                let tile = pyramid.number(LevelTile { level, id }).unwrap();
+                let mut record = noise.clone();
+                // A record whose checksum is that of the tile.
+                let sum = record::checksum(&record, tile);
+                record[..4].copy_from_slice(&sum.to_le_bytes());
+                let window = pyramid.window(LevelTile { level, id }).unwrap();
+                writer
+                    .tile(&EncodedTile {
+                        level,
+                        number: tile,
+                        bytes: record,
+                        measured: Measured {
+                            pixels: (window.width * window.height) as u64,
+                            squares: 1.0,
+                            max_error_m: 0.1,
+                            lowest_m: 200.0,
+                            highest_m: 4600.0,
+                        },
+                    })
+                    .unwrap();
+            }
+        }
+        let scale = f64::from(division.top + 1).exp2();
+        let across = |size: usize| size.div_ceil(1 << (division.top + 1));
+        let mut heights = Vec::new();
+        for row in 0..across(window.height) {
+            for column in 0..across(window.width) {
+                let x = window.column as f64 + (column as f64 + 0.5) * scale;
+                let y = window.row as f64 + (row as f64 + 0.5) * scale;
+                let hills = 2000.0 + 900.0 * (x / 9000.0).sin() * (y / 7000.0).cos();
+                let rough = 40.0 * ((x / 130.0).sin() * (y / 170.0).sin() + (x * y / 1e6).sin());
+                heights.push(if is_land(x, y) {
+                    hills + rough
+                } else {
+                    f64::NAN
+                });
+            }
+        }
+        writer.finish(&heights).unwrap();
+        bytes
+    }
+}

@@ -99,14 +99,10 @@ impl ShardEncoding<'_> {
             journal: None,
             jobs: self.jobs,
         };
-        let head = self.id.head();
-        let failed = |error: std::io::Error| Error::Format(error.into());
-        file.write_all(&head).map_err(failed)?;
+        let mut writer = ShardWriter::create(file, self.id)?;
         let side = usize::from(self.pyramid.side());
         let mut cascade = Cascade::new(coder, part, self.top);
-        let mut index = Vec::new();
         let mut measured = Measured::default();
-        let mut bytes = HEAD as u64;
         for row in (0..whole.height).step_by(side) {
             let window = Window {
                 row: whole.row + row,
@@ -114,34 +110,70 @@ impl ShardEncoding<'_> {
                 ..whole
             };
             cascade.push(read(window)?, &mut |tile: EncodedTile| {
-                file.write_all(&tile.bytes).map_err(failed)?;
-                index.extend(tile.number.to_le_bytes());
-                index.extend((tile.bytes.len() as u64).to_le_bytes());
-                index.extend(tile.measured.to_bytes());
-                bytes += tile.bytes.len() as u64;
                 if tile.level == 0 {
                     measured.join(&tile.measured);
                 }
-                Ok(())
+                writer.tile(&tile)
             })?;
             progress(EncodeProgress {
                 tiles: cascade.done,
                 of: tiles(self.pyramid, &self.area, self.top),
-                bytes,
+                bytes: writer.bytes,
             })?;
         }
-        let heights = cascade.beyond.take().unwrap_or_default();
+        writer.finish(&cascade.beyond.take().unwrap_or_default())?;
+        Ok(measured)
+    }
+}
+
+/// A shard that is being written.
+pub(crate) struct ShardWriter<'a> {
+    file: &'a mut dyn Write,
+    head: [u8; HEAD],
+    index: Vec<u8>,
+    bytes: u64,
+}
+
+impl<'a> ShardWriter<'a> {
+    pub(crate) fn create(file: &'a mut dyn Write, id: ShardId) -> Result<Self, Error> {
+        let mut writer = Self {
+            file,
+            head: id.head(),
+            index: Vec::new(),
+            bytes: 0,
+        };
+        writer.put(&id.head())?;
+        Ok(writer)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.bytes += bytes.len() as u64;
+        self.file
+            .write_all(bytes)
+            .map_err(|error| Error::Format(error.into()))
+    }
+
+    pub(crate) fn tile(&mut self, tile: &EncodedTile) -> Result<(), Error> {
+        self.index.extend(tile.number.to_le_bytes());
+        self.index.extend((tile.bytes.len() as u64).to_le_bytes());
+        self.index.extend(tile.measured.to_bytes());
+        self.put(&tile.bytes)
+    }
+
+    /// Writes the index and the heights that coarser levels are made of.
+    pub(crate) fn finish(mut self, heights: &[f64]) -> Result<(), Error> {
+        let index = std::mem::take(&mut self.index);
         let rows: Vec<u8> = heights
             .iter()
             .flat_map(|height| height.to_le_bytes())
             .collect();
         let mut tail = ((index.len() / ENTRY) as u64).to_le_bytes().to_vec();
         tail.extend((heights.len() as u64).to_le_bytes());
-        tail.extend(checksum([&head[..], &index, &rows, &tail]));
+        tail.extend(checksum([&self.head[..], &index, &rows, &tail]));
         for part in [index, rows, tail] {
-            file.write_all(&part).map_err(failed)?;
+            self.put(&part)?;
         }
-        Ok(measured)
+        Ok(())
     }
 }
 
