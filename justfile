@@ -19,6 +19,7 @@ tree:
     ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane-context -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
+    ! cargo tree -p terrane-python -e normal | grep -E 'terrane-lab|terrane-cli'
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
 deny:
@@ -86,3 +87,7 @@ test-python *arguments:
     "$environment/bin/maturin" build --quiet --out "$environment/wheels"
     "$python" -m pip install --quiet --force-reinstall --no-deps "$environment"/wheels/*.whl
     "$python" -m pytest -q crates/terrane-python/tests {{arguments}}
+
+# A country of 41,000 km² at 1 m: all its shards, made up, become one file.
+test-country:
+    cargo test --release --workspace --lib -- --ignored --nocapture a_country_is_merged

@@ -329,17 +329,22 @@ mod tests {
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         };
         let start = Instant::now();
+        let mut records = 0;
         let (file, measured) = merge
-            .run(Sink::default(), &mut open, &mut |_| Ok(()))
+            .run(Sink::default(), &mut open, &mut |at| {
+                records = at.bytes;
+                Ok(())
+            })
             .unwrap();
         let took_s = start.elapsed().as_secs_f64() - made_s;
         assert!(measured.pixels > 40_000_000_000);
         eprintln!(
-            "{} shards, {} tiles, {} pixels, {} bytes: merged in {took_s:.0} s (and {made_s:.0} s to make up shards)",
+            "{} shards, {} tiles, {} pixels, {} bytes with an index of {}: merged in {took_s:.0} s (and {made_s:.0} s to make up shards)",
             division.areas.len(),
             pyramid.tiles(),
             measured.pixels,
-            file.length
+            file.length,
+            file.length - records
         );
     }
 
