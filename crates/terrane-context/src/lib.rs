@@ -23,7 +23,7 @@ mod level;
 mod model;
 mod network;
 mod planes;
-mod simd;
+pub mod simd;
 mod stream;
 mod tile;
 mod wavelet;

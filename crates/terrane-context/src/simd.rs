@@ -1,9 +1,10 @@
 //! Runs work with the widest instructions the machine has.
 //!
-//! What runs is the same integer arithmetic either way: wider registers change the time and no bit.
+//! What runs is the same exact arithmetic either way: wider registers change the time and no bit.
 
 /// Something to do; its body must be inlined all the way (`#[inline(always)]`) to be compiled for each kind of machine.
-pub(crate) trait Work {
+pub trait Work {
+    /// What comes of it.
     type Output;
     /// Does it; `FUSED` where products and sums are one instruction.
     fn run<const FUSED: bool>(self) -> Self::Output;
@@ -23,7 +24,7 @@ fn with_avx2<W: Work>(work: W) -> W::Output {
 
 /// Runs work.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn run<W: Work>(work: W) -> W::Output {
+pub fn run<W: Work>(work: W) -> W::Output {
     use std::arch::is_x86_feature_detected as has;
     let has_avx2 = has!("avx2") && has!("fma") && has!("bmi2");
     let has_avx512 =
@@ -49,7 +50,7 @@ pub(crate) fn run<W: Work>(work: W) -> W::Output {
 
 /// Runs work.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn run<W: Work>(work: W) -> W::Output {
+pub fn run<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "aarch64")]
     return work.run::<true>();
     #[cfg(not(target_arch = "aarch64"))]

@@ -1,7 +1,7 @@
 //! Derivatives on the ground, of a surface in map units.
 
 use terrane::{Sample, Terrain};
-use terrane_geo::{CrsKind, Derivatives, HeightUnit, METRES_PER_DEGREE};
+use terrane_geo::{Crs, CrsKind, Derivatives, HeightUnit, METRES_PER_DEGREE};
 
 use crate::placement::{affine, georeference};
 use crate::{Error, Result};
@@ -33,11 +33,15 @@ pub fn is_geographic(epsg: u16) -> Option<bool> {
 pub fn map_unit_m(terrain: &Terrain, latitude: Option<f64>) -> Result<[f64; 2]> {
     let header = terrain.header();
     let crs = georeference(header).crs;
+    let (width, height) = header.pyramid.size(0).unwrap_or_default();
+    let affine = affine(terrain.corner_affine());
+    let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
+    crs_unit_m(&crs, latitude.unwrap_or(middle))
+}
+
+/// Metres per unit of x and of y of a system, at a latitude where it is in degrees.
+pub fn crs_unit_m(crs: &Crs, latitude: f64) -> Result<[f64; 2]> {
     if crs.kind() == CrsKind::Geographic {
-        let (width, height) = header.pyramid.size(0).unwrap_or_default();
-        let affine = affine(terrain.corner_affine());
-        let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
-        let latitude = latitude.unwrap_or(middle);
         return Ok([
             METRES_PER_DEGREE * latitude.to_radians().cos(),
             METRES_PER_DEGREE,

@@ -22,6 +22,9 @@ pub struct Entry {
     /// The region it shows; rasters of one region are never in different splits. The file's name where none is given.
     #[serde(default)]
     pub region: Option<String>,
+    /// The country it lies in.
+    #[serde(default)]
+    pub country: Option<String>,
     /// Side of a pixel in metres, for rasters whose coordinates are not metres.
     #[serde(default)]
     pub resolution_m: Option<f64>,

@@ -62,7 +62,11 @@ pub fn build(
         } else {
             cut.side
         };
-        writer.add_source(Source::new(raster.info(), region, split, resolution_m));
+        let country = entry.and_then(|entry| entry.country.clone());
+        writer.add_source(Source {
+            country: country.unwrap_or_default(),
+            ..Source::new(raster.info(), region, split, resolution_m)
+        });
         cut_raster(&raster, cut.side, stride, |column, row, heights| {
             writer.add_tile(column, row, heights)
         })?;

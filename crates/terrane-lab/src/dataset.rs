@@ -28,6 +28,9 @@ pub struct Source {
     pub file: String,
     /// The region it shows.
     pub region: String,
+    /// The country, or the planet, it lies in, where that is stated.
+    #[serde(default)]
+    pub country: String,
     /// The split all its tiles belong to.
     pub split: String,
     /// Side of a pixel on the ground in metres.
@@ -53,6 +56,7 @@ impl Source {
                 .to_string_lossy()
                 .into_owned(),
             region,
+            country: String::new(),
             split,
             resolution_m,
             affine: [

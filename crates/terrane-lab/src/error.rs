@@ -26,6 +26,23 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A run of the benchmark cannot be used.
+    #[error("{path}: not a run of this benchmark: {reason}")]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is nothing to measure.
+    #[error("the split \"{split}\" has no tiles")]
+    EmptySplit {
+        /// The split.
+        split: String,
+    },
+    /// A preset cannot be had as it was asked for.
+    #[error(transparent)]
+    Preset(#[from] crate::config::ConfigError),
     /// A context model cannot be made or used.
     #[error(transparent)]
     Context(#[from] terrane_context::Error),
@@ -63,7 +80,7 @@ pub enum Error {
     /// Heights could not be compared.
     #[error(transparent)]
     Measure(#[from] crate::measure::MeasureError),
-    /// A configuration cannot be used.
+    /// A preset cannot be had as it was asked for.
     #[error("{path}: {source}")]
     Config {
         /// Where it stands.
@@ -95,6 +112,9 @@ pub enum Error {
         "train.distil: this method has nothing that a teacher could be compared with; HUVR and HUVR+SIREN have"
     )]
     NotDistillable,
+    /// A method's tokens do not stand for patches.
+    #[error("the tokens of this method do not stand for patches; those of HUVR and HUVR+SIREN do")]
+    NoPatchTokens,
     /// A dataset has nothing to train on.
     #[error("the dataset has no tiles in its train split")]
     NoTrainingTiles,
@@ -124,6 +144,14 @@ pub enum Error {
         checkpoint: PathBuf,
         /// The last checkpoint's step.
         last: Option<usize>,
+    },
+    /// A table or figure cannot be a file of a report.
+    #[error("`{name}` cannot name a file of the report: {reason}")]
+    ReportName {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// A file could not be read or written.
     #[error("{path}: cannot {action}: {source}")]

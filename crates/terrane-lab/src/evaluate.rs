@@ -1,9 +1,10 @@
 //! How well a trained method gives tiles back.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use terrane::Normalisation;
 use terrane::field::RIM;
-use terrane::methods::{Method, Model, Precision, Rims};
+use terrane::methods::{Method, MethodConfig, Model, Precision, Rims};
 
 use crate::config::Config;
 use crate::dataset::Dataset;
@@ -17,7 +18,7 @@ use crate::{Error, Result};
 const BATCH: usize = 8;
 
 /// Measures of every tile.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Numbers of the tiles in their dataset.
     pub tiles: Vec<usize>,
@@ -46,20 +47,42 @@ pub fn evaluate(
     tiles: &[usize],
     device: &Device,
 ) -> Result<Evaluation> {
-    let side = dataset.side();
-    let patch = match &config.method {
-        terrane::methods::MethodConfig::Huvr(method) => Some(method.patch),
-        terrane::methods::MethodConfig::HuvrSiren(method) => Some(method.patch),
-        _ => None,
-    };
-    let mut evaluation = Evaluation {
-        tiles: tiles.to_vec(),
-        measures: Vec::new(),
-        seams: Vec::new(),
-        blended_seams: Vec::new(),
-        is_analytic: false,
-    };
+    let mut evaluation = Evaluation::default();
     for numbers in tiles.chunks(BATCH) {
+        let batch = Batch::load(config, dataset, numbers, device)?;
+        let tokens = model.encode(batch.values.clone(), Precision::Full);
+        evaluation.add(model, config, &batch, &tokens)?;
+    }
+    Ok(evaluation)
+}
+
+/// Some tiles of a dataset as a network sees them.
+pub(crate) struct Batch {
+    numbers: Vec<usize>,
+    side: usize,
+    /// Heights in metres, tile by tile.
+    pub(crate) heights: Vec<Vec<f32>>,
+    /// How the heights of each tile were normalised.
+    pub(crate) maps: Vec<Normalisation>,
+    /// Normalised heights `[batch, side, side]`.
+    pub(crate) values: Tensor<3>,
+}
+
+impl Batch {
+    /// Reads tiles and normalises them.
+    pub(crate) fn load(
+        config: &Config,
+        dataset: &Dataset,
+        numbers: &[usize],
+        device: &Device,
+    ) -> Result<Self> {
+        let side = dataset.side();
+        if side != config.method.side() {
+            return Err(Error::TileSide {
+                tiles: side,
+                method: config.method.side(),
+            });
+        }
         let heights: Vec<Vec<f32>> = numbers
             .iter()
             .map(|&number| dataset.heights(number))
@@ -73,22 +96,57 @@ pub fn evaluate(
             .zip(&maps)
             .flat_map(|(tile, map)| tile.iter().map(|&height| map.normalise(height)))
             .collect();
-        let batch = Tensor::from_data(TensorData::new(values, [numbers.len(), side, side]), device);
-        let tokens = model.encode(batch, Precision::Full);
+        let values = TensorData::new(values, [numbers.len(), side, side]);
+        Ok(Self {
+            numbers: numbers.to_vec(),
+            side,
+            heights,
+            maps,
+            values: Tensor::from_data(values, device),
+        })
+    }
+
+    /// What a square error of normalised heights is multiplied with to be one of [0, 1], for every tile: 1 where
+    /// the least height is 0 and the greatest 1.
+    pub(crate) fn square_units(&self) -> Vec<f32> {
+        self.heights
+            .iter()
+            .zip(&self.maps)
+            .map(|(tile, map)| (map.range_m / Normalisation::of(tile).range_m).powi(2))
+            .collect()
+    }
+}
+
+impl Evaluation {
+    /// Decodes the tokens of tiles and adds their measures.
+    pub(crate) fn add(
+        &mut self,
+        model: &Model,
+        config: &Config,
+        batch: &Batch,
+        tokens: &Tensor<3>,
+    ) -> Result<()> {
+        let side = batch.side;
+        let patch = match &config.method {
+            MethodConfig::Huvr(method) => Some(method.patch),
+            MethodConfig::HuvrSiren(method) => Some(method.patch),
+            _ => None,
+        };
         let output = numbers_of(model.decode(tokens.clone(), Precision::Full))?;
-        let rims: Vec<Option<Rims>> = (0..numbers.len())
+        let rims: Vec<Option<Rims>> = (0..batch.numbers.len())
             .map(|index| model.decode_rims(tokens.clone().narrow(0, index, 1), RIM))
             .collect();
-        let jet = match model.decode_jet(tokens) {
+        let jet = match model.decode_jet(tokens.clone()) {
             Some(jet) => {
                 let laplacian = numbers_of(jet.row_row + jet.column_column)?;
                 Some((numbers_of(jet.row)?, numbers_of(jet.column)?, laplacian))
             }
             None => None,
         };
-        evaluation.is_analytic = jet.is_some();
+        self.tiles.extend(&batch.numbers);
+        self.is_analytic = jet.is_some();
         let pixels = side * side;
-        for (index, (reference, map)) in heights.iter().zip(&maps).enumerate() {
+        for (index, (reference, map)) in batch.heights.iter().zip(&batch.maps).enumerate() {
             let part = |values: &[f32]| -> Vec<f32> {
                 values[index * pixels..(index + 1) * pixels].to_vec()
             };
@@ -102,7 +160,7 @@ pub fn evaluate(
                 .iter()
                 .map(|&value| map.metres(value))
                 .collect();
-            evaluation.measures.push(match &jet {
+            self.measures.push(match &jet {
                 Some((row, column, laplacian)) => {
                     let (row, column, laplacian) = (scaled(row), scaled(column), scaled(laplacian));
                     let derivatives = Derivatives {
@@ -115,8 +173,7 @@ pub fn evaluate(
                 None => measure(reference, &decoded, side, side)?,
             });
             if let Some(patch) = patch {
-                evaluation
-                    .seams
+                self.seams
                     .push(measure_seams(reference, &decoded, side, side, patch)?);
                 if let Some(rims) = &rims[index] {
                     let blended: Vec<f32> = rims
@@ -124,19 +181,20 @@ pub fn evaluate(
                         .iter()
                         .map(|&value| map.metres(value as f32))
                         .collect();
-                    evaluation
-                        .blended_seams
+                    self.blended_seams
                         .push(measure_seams(reference, &blended, side, side, patch)?);
                 }
             }
         }
+        Ok(())
     }
-    Ok(evaluation)
 }
 
-fn numbers_of(tensor: Tensor<3>) -> Result<Vec<f32>> {
+/// The numbers of a tensor.
+pub(crate) fn numbers_of<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     tensor
         .into_data()
+        .convert::<f32>()
         .try_to_vec()
         .map_err(|error| Error::Device {
             reason: error.to_string(),

@@ -15,6 +15,7 @@
 
 pub mod augment;
 pub mod batches;
+pub mod bench;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
@@ -22,6 +23,7 @@ pub mod context;
 pub mod cutting;
 pub mod dataset;
 pub mod device;
+pub mod diagnose;
 pub mod differentiation;
 pub mod download;
 mod error;

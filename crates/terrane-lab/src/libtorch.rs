@@ -5,6 +5,7 @@
 )]
 
 use burn::backend::LibTorch;
+use burn::backend::libtorch::TchTensor;
 use burn::tensor::{Device, Tensor};
 
 use crate::optimiser::Update;
@@ -23,6 +24,19 @@ pub(crate) fn leaf<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     let mut primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
     primitive.tensor = primitive.tensor.detach().set_requires_grad(true);
     Tensor::from_primitive::<LibTorch>(primitive)
+}
+
+/// The same numbers without what led to them.
+pub(crate) fn detach<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let mut primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor = primitive.tensor.detach();
+    Tensor::from_primitive::<LibTorch>(primitive)
+}
+
+/// Whether a leaf has a gradient.
+pub(crate) fn has_gradient<const D: usize>(leaf: Tensor<D>) -> bool {
+    let primitive = leaf.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor.grad().defined()
 }
 
 /// Computes the gradients of all leaves that a loss depends on.
@@ -63,13 +77,19 @@ pub(crate) fn apply(
     let [mut weights, mut mean, mut square] = [weights, mean, square].map(primitive);
     let mut gradient = primitive(&gradient);
     let _ = mean.lerp_(&gradient, 1.0 - update.beta1);
-    let _ = gradient.g_mul_scalar_((1.0 - update.beta2).sqrt());
-    let _ = square.g_mul_scalar_(update.beta2);
-    let _ = square.addcmul_(&gradient, &gradient);
+    let _ = gradient.square_();
+    let _ = square.lerp_(&gradient, 1.0 - update.beta2);
     // weights − mean · rate / (root + ε), with the sign and the rate in the root.
     let mut root = square.sqrt();
     let _ = root.g_mul_scalar_(-update.root_factor / update.rate);
     let _ = root.g_add_scalar_(-update.epsilon / update.rate);
     let _ = weights.g_mul_scalar_(update.keep);
     let _ = weights.addcdiv_(&mean, &root);
+}
+
+/// The length of a vector in one pass, where it is LibTorch's.
+pub(crate) fn length(vector: &Tensor<1>) -> Option<Tensor<1>> {
+    let primitive = vector.clone().try_into_primitive::<LibTorch>().ok()?;
+    let length = TchTensor::new(primitive.tensor.norm().reshape([1]));
+    Some(Tensor::from_primitive::<LibTorch>(length))
 }

@@ -76,8 +76,7 @@ impl Optimiser {
     pub fn step(&mut self, rate: f64, mut gradient: Tensor<1>) -> Tensor<1> {
         if self.clip_norm > 0.0 {
             // As PyTorch does it; on the device, so that nothing waits for the number.
-            let length = gradient.clone().square().sum().sqrt();
-            let factor = length
+            let factor = length(&gradient)
                 .add_scalar(1e-6)
                 .recip()
                 .mul_scalar(self.clip_norm)
@@ -162,6 +161,14 @@ impl Update {
         let change = (mean.clone() / root).mul_scalar(self.rate);
         *weights = weights.clone().mul_scalar(self.keep) - change;
     }
+}
+
+fn length(vector: &Tensor<1>) -> Tensor<1> {
+    #[cfg(feature = "libtorch")]
+    if let Some(length) = crate::libtorch::length(vector) {
+        return length;
+    }
+    vector.clone().square().sum().sqrt()
 }
 
 #[cfg(test)]

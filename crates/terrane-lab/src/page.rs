@@ -10,29 +10,46 @@ use crate::picture::Picture;
 pub struct Page {
     title: String,
     body: String,
+    headings: usize,
 }
 
-const STYLE: &str = "
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #5b6570; --paper: #fbfaf7; --line: #d9d5cc; --mark: #2f6f4f; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e6e1; --soft: #a3a9b0; --paper: #16191d; --line: #343a41; --mark: #7fc8a0; }
+/// A colour by its name in style sheets, on light and on dark paper.
+pub(crate) struct Colour {
+    pub(crate) name: &'static str,
+    pub(crate) light: &'static str,
+    pub(crate) dark: &'static str,
 }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 62rem; color: var(--ink); background: var(--paper);
-  font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }
-h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
-p { margin: .4rem 0 1rem; max-width: 44rem; }
-.row { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
-figure { margin: 0; }
-img { width: 100%; height: auto; display: block; border-radius: 4px; background: var(--line); }
-figcaption { color: var(--soft); font-size: .87rem; margin-top: .35rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .38rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; font-size: .85rem; }
-th:first-child, td:first-child { text-align: left; }
-code { font-size: .92em; color: var(--mark); }
-";
+
+impl Colour {
+    pub(crate) const fn new(name: &'static str, light: &'static str, dark: &'static str) -> Self {
+        Self { name, light, dark }
+    }
+}
+
+/// The colours of pages and of the charts on them.
+pub(crate) const COLOURS: [Colour; 5] = [
+    Colour::new("ink", "#1b1f24", "#e8e6e1"),
+    Colour::new("soft", "#5b6570", "#a3a9b0"),
+    Colour::new("paper", "#fbfaf7", "#16191d"),
+    Colour::new("line", "#d9d5cc", "#343a41"),
+    Colour::new("mark", "#2f6f4f", "#7fc8a0"),
+];
+
+/// A rule that gives elements these colours as properties, light or dark as the reader's screen is.
+pub(crate) fn properties(selector: &str, colours: &[Colour]) -> String {
+    let all = |pick: fn(&Colour) -> &'static str| -> String {
+        let colours = colours.iter();
+        colours
+            .map(|colour| format!(" --{}: {};", colour.name, pick(colour)))
+            .collect()
+    };
+    let (light, dark) = (all(|colour| colour.light), all(|colour| colour.dark));
+    format!(
+        "{selector} {{{light} }}\n@media (prefers-color-scheme: dark) {{ {selector} {{{dark} }} }}\n"
+    )
+}
+
+const STYLE: &str = include_str!("page.css");
 
 impl Page {
     /// A page with a title and one introducing sentence.
@@ -40,22 +57,46 @@ impl Page {
         let body = format!(
             "<h1>{}</h1>\n<p>{}</p>\n",
             escape(title),
-            escape(introduction)
+            prose(introduction)
         );
         Self {
             title: title.to_owned(),
             body,
+            headings: 0,
         }
+    }
+
+    /// Adds a list of the headings that follow, each a link to its place.
+    pub fn contents(&mut self, headings: &[&str]) {
+        self.body
+            .push_str("<nav class=\"contents\" aria-label=\"Contents\">\n<ol>\n");
+        for (index, text) in headings.iter().enumerate() {
+            let number = self.headings + index + 1;
+            let text = escape(text);
+            self.body
+                .push_str(&format!("<li><a href=\"#part-{number}\">{text}</a></li>\n"));
+        }
+        self.body.push_str("</ol>\n</nav>\n");
     }
 
     /// Adds a heading.
     pub fn heading(&mut self, text: &str) {
-        self.body.push_str(&format!("<h2>{}</h2>\n", escape(text)));
+        self.headings += 1;
+        self.body.push_str(&format!(
+            "<h2 id=\"part-{}\">{}</h2>\n",
+            self.headings,
+            escape(text)
+        ));
     }
 
-    /// Adds a paragraph.
+    /// Adds a paragraph; `backticks` set code.
     pub fn paragraph(&mut self, text: &str) {
-        self.body.push_str(&format!("<p>{}</p>\n", escape(text)));
+        self.body.push_str(&format!("<p>{}</p>\n", prose(text)));
+    }
+
+    /// Adds a piece of HTML as it is.
+    pub(crate) fn piece(&mut self, html: &str) {
+        self.body.push_str(html);
     }
 
     /// Adds pictures side by side, each with its caption.
@@ -94,18 +135,89 @@ impl Page {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+             <title>{}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
             escape(&self.title),
+            properties(":root", &COLOURS),
             self.body
         )
     }
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+/// Text as it must stand in HTML and SVG; what XML cannot hold at all is left out.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => out.push(character),
+            control if control.is_control() => {}
+            '\u{fffe}' | '\u{ffff}' => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Text as HTML, in which `backticks` set code.
+pub(crate) fn prose(text: &str) -> String {
+    let pieces = spans(text).map(|(piece, code)| {
+        let piece = escape(piece);
+        if code {
+            format!("<code>{piece}</code>")
+        } else {
+            piece
+        }
+    });
+    pieces.collect()
+}
+
+/// Text as Markdown within a line that shows it as it is.
+pub(crate) fn escape_markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if "\\`*_[]<>|&~$".contains(character) {
+            out.push('\\');
+        }
+        out.push(if character.is_control() {
+            ' '
+        } else {
+            character
+        });
+    }
+    out
+}
+
+/// A paragraph in Markdown, in which `backticks` set code.
+pub(crate) fn prose_markdown(text: &str) -> String {
+    let pieces = spans(text).map(|(piece, code)| {
+        if code {
+            format!("`{}`", piece.replace(char::is_control, " "))
+        } else {
+            escape_markdown(piece)
+        }
+    });
+    let mut paragraph = pieces.collect::<String>().trim().to_owned();
+    // A paragraph must not begin as a heading or a list does.
+    let digits = paragraph.bytes().take_while(u8::is_ascii_digit).count();
+    if paragraph[digits..].starts_with(['.', ')']) {
+        paragraph.insert(digits, '\\');
+    } else if paragraph.starts_with(['#', '+', '-', '=']) {
+        paragraph.insert(0, '\\');
+    }
+    paragraph
+}
+
+/// Pieces of a text and whether they stand between backticks; an odd backtick is a character like any other.
+fn spans(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let ticks = text.matches('`').count();
+    let pairs = ticks / 2;
+    text.splitn(2 * pairs + 1, '`')
+        .enumerate()
+        .map(|(index, piece)| (piece, index % 2 == 1))
+        .filter(|(piece, code)| *code || !piece.is_empty())
 }
 
 #[cfg(test)]

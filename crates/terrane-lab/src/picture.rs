@@ -125,8 +125,47 @@ pub fn relief(
 
 /// Maps signed errors to blue below, near-white at zero and orange above, saturating at `range_m`.
 pub fn error_map(errors_m: &[f32], width: usize, height: usize, range_m: f32) -> Picture {
-    Picture::paint(errors_m, width, height, |cell| {
-        ramp(&ERROR, 0.5 + 0.5 * f64::from(errors_m[cell] / range_m)).map(|v| (v + 0.5) as u8)
+    let range_m = f64::from(range_m);
+    map(
+        errors_m,
+        width,
+        height,
+        (-range_m, range_m),
+        Colours::Diverging,
+    )
+}
+
+/// How values become colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// From dark violet over green to yellow, evenly brighter (viridis), from the lowest value to the highest.
+    Sequential,
+    /// Blue below, near-white at zero, orange above.
+    Diverging,
+}
+
+impl Colours {
+    /// The colour at a place from 0, the low end, to 1, the high end.
+    pub fn at(self, place: f64) -> [u8; 3] {
+        let stops = match self {
+            Self::Sequential => &VIRIDIS[..],
+            Self::Diverging => &ERROR[..],
+        };
+        ramp(stops, place).map(|value| (value + 0.5) as u8)
+    }
+}
+
+/// Maps values to colours, saturating outside `low` to `high`.
+pub fn map(
+    values: &[f32],
+    width: usize,
+    height: usize,
+    (low, high): (f64, f64),
+    colours: Colours,
+) -> Picture {
+    let span = (high - low).max(f64::MIN_POSITIVE);
+    Picture::paint(values, width, height, |cell| {
+        colours.at((f64::from(values[cell]) - low) / span)
     })
 }
 
@@ -152,6 +191,21 @@ const ERROR: [Stop; 7] = [
     (0.64, [241.0, 163.0, 64.0]),
     (0.80, [179.0, 88.0, 6.0]),
     (1.00, [94.0, 46.0, 6.0]),
+];
+
+// Eleven of the 256 colours of viridis, by Smith and van der Walt (CC0): a straight line between two is one step off.
+const VIRIDIS: [Stop; 11] = [
+    (0.0, [68.0, 1.0, 84.0]),
+    (0.1, [72.0, 36.0, 117.0]),
+    (0.2, [65.0, 68.0, 135.0]),
+    (0.3, [53.0, 95.0, 141.0]),
+    (0.4, [42.0, 120.0, 142.0]),
+    (0.5, [33.0, 145.0, 140.0]),
+    (0.6, [34.0, 168.0, 132.0]),
+    (0.7, [68.0, 191.0, 112.0]),
+    (0.8, [122.0, 209.0, 81.0]),
+    (0.9, [189.0, 223.0, 38.0]),
+    (1.0, [253.0, 231.0, 37.0]),
 ];
 
 fn ramp(stops: &[Stop], position: f64) -> [f64; 3] {

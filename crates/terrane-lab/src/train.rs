@@ -164,6 +164,9 @@ pub fn train(
 
 #[cfg(test)]
 pub(crate) mod tests {
+    /// As the program has it.
+    #[global_allocator]
+    static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use burn::module::Module;
@@ -225,7 +228,8 @@ pub(crate) mod tests {
         warmup_steps = 2
     "#;
 
-    fn config(settings: &[&str]) -> Config {
+    /// [`TINY`] with settings.
+    pub(crate) fn config(settings: &[&str]) -> Config {
         Config::parse(
             TINY,
             &settings.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -237,6 +241,7 @@ pub(crate) mod tests {
         Source {
             file: format!("{split}.tif"),
             region: split.into(),
+            country: String::new(),
             split: split.into(),
             resolution_m: 1.0,
             affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
@@ -245,7 +250,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn dataset(folder: &Path) -> Dataset {
+    /// Four tiles to train on and four others.
+    pub(crate) fn dataset(folder: &Path) -> Dataset {
         let mut writer = DatasetWriter::create(&folder.join("set"), 32, Existing::Replace).unwrap();
         for (split, seed) in [("train", 1), ("val", 2)] {
             let terrain = generate(&Recipe {
@@ -491,10 +497,10 @@ pub(crate) mod tests {
         let mut failed = Vec::new();
         // As many steps of one tile as two minutes allow on two cores: more steps teach more than larger ones.
         for (preset, steps, peak) in [
-            ("huvr-siren-small", 660, 3e-3),
+            ("huvr-siren-small", 1450, 3e-3),
             ("huvr-small", 1800, 3e-3),
-            ("functa-small", 270, 3e-3),
-            ("transinr-small", 950, 4e-3),
+            ("functa-small", 750, 3e-3),
+            ("transinr-small", 1900, 8e-3),
         ] {
             let settings = [
                 "data.augment=false".to_owned(),

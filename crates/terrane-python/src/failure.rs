@@ -5,8 +5,7 @@ use std::io::ErrorKind;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt,
-    PyValueError,
+    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyValueError,
 };
 use pyo3::prelude::*;
 use terrane::format::Error as FormatError;
@@ -104,11 +103,6 @@ impl From<Failure> for PyErr {
             | Error::TileOfModel { .. }
             | Error::WholeRate
             | Error::Terrain(terrane::Error::Setting { .. }) => PyValueError::new_err(text),
-            Error::Terrain(terrane::Error::Stopped)
-            | Error::Encode {
-                source: terrane::Error::Stopped,
-                ..
-            } => PyKeyboardInterrupt::new_err(text),
             _ if io_kind(&error) == Some(ErrorKind::NotFound) => PyFileNotFoundError::new_err(text),
             _ => TerraneError::new_err(text),
         }

@@ -13,13 +13,16 @@ use terrane_convert::placement::{affine, georeference, storage};
 use terrane_convert::{Decoding, ground, map_unit_m};
 use terrane_geo::{Affine, SampleType};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, refuse};
 use crate::settings::threads;
 
 /// Points that a thread takes at a time.
 const POINTS: usize = 512;
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
 const KEPT_TILES: usize = 4;
+
+/// Pixels of one array: memory for more is asked for by mistake.
+const MOST_PIXELS: usize = 1 << 30;
 
 /// An open file.
 #[pyclass(frozen, module = "terrane._terrane")]
@@ -177,6 +180,12 @@ impl File {
         };
         let (heights, shape, transform) = py.detach(|| -> Outcome<_> {
             let view = decoding.view(&self.terrain)?;
+            if view.width.saturating_mul(view.height) > MOST_PIXELS {
+                return refuse(format!(
+                    "{} x {} pixels are too many for one array: give a bbox or a coarser resolution",
+                    view.width, view.height
+                ));
+            }
             let transform = numbers(&view.georeference.affine());
             let heights = view.rows(0..view.height, self.jobs)?;
             Ok((heights, (view.height, view.width), transform))

@@ -186,6 +186,8 @@ def test_mistakes_are_one_sentence(dem, trn, tmp_path):
         terrane.open(trn).read(level=9)
     with pytest.raises(terrane.TerraneError, match="outside the raster"):
         terrane.open(trn).read(bbox=(0, 0, 1, 1))
+    with pytest.raises(ValueError, match="too many for one array"):
+        terrane.open(trn).read(resolution=1e-3)
     data = bytearray(open(trn, "rb").read())
     data[-300] ^= 4
     (tmp_path / "bad.trn").write_bytes(data)

@@ -19,6 +19,8 @@ mod fill;
 pub mod init;
 pub mod journal;
 mod kernel;
+#[cfg(feature = "libtorch")]
+mod libtorch;
 mod measured;
 pub mod merge;
 pub mod methods;
@@ -38,6 +40,7 @@ mod terrain;
 pub mod tile_codec;
 mod tile_context;
 mod tile_source;
+mod wave;
 pub mod weights;
 
 pub use batch::batch;

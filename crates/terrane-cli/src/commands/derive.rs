@@ -11,8 +11,8 @@ use terrane_geo::{Cell, CogWriter, Product, SampleType, Storage, derive_rows, re
 use crate::Common;
 use crate::commands::{FileArguments, existing, ground, jobs, map_unit_m};
 use crate::output::{print, print_json};
+use crate::placement::{affine, georeference};
 use crate::progress::Progress;
-use terrane_convert::placement::{affine, georeference};
 
 /// Derive a raster: slope, aspect, hillshade, laplacian, profile-curvature, plan-curvature, tri, tpi or roughness.
 ///

@@ -1,10 +1,10 @@
 //! `terrane info`: what a neural terrain file says of itself.
 
+use crate::placement::georeference;
 use anyhow::Result;
 use terrane::format::{Pyramid, Reader};
 use terrane::hexadecimal;
 use terrane_convert::method_name;
-use terrane_convert::placement::georeference;
 
 use crate::Common;
 use crate::commands::FileArguments;

@@ -11,10 +11,12 @@ use terrane_geo::Existing;
 
 use crate::Common;
 
+pub(crate) mod bench;
 pub(crate) mod dataset;
 pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod derive;
+pub(crate) mod diagnose;
 pub(crate) mod encode;
 pub(crate) mod eval;
 pub(crate) mod generate;
@@ -39,6 +41,21 @@ impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
         Ok(terrane_lab::device::parse(&self.device)?)
+    }
+
+    /// What to call it in a report: its name, and the model of a CPU where the system tells it.
+    pub(crate) fn describe(&self) -> String {
+        let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = information
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        match model {
+            Some((_, model)) if self.device == "cpu" => {
+                let threads = std::thread::available_parallelism().map_or(1, usize::from);
+                format!("{}, {threads} threads", model.trim())
+            }
+            _ => self.device.clone(),
+        }
     }
 
     /// All devices that were named.

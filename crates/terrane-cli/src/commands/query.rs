@@ -9,8 +9,8 @@ use terrane::{Surface, Terrain};
 use crate::Common;
 use crate::commands::{FileArguments, ground, map_unit_m};
 use crate::output::{print, print_json, table};
+use crate::placement::georeference;
 use crate::projection::{Projection, parse_epsg};
-use terrane_convert::placement::georeference;
 
 /// Height, gradient, slope, aspect, Laplacian and curvatures at points of the continuous surface.
 ///

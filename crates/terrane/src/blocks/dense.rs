@@ -2,9 +2,11 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use burn::tensor::module::linear;
+use burn::tensor::module;
 
 use crate::init::Init;
+#[cfg(feature = "libtorch")]
+use crate::libtorch;
 use crate::tape::keep;
 
 /// `x · weight + bias`, with weights `[in, out]`.
@@ -57,4 +59,32 @@ impl Dense {
         let bias = self.bias.as_ref().map(|bias| bias.val().cast(dtype));
         linear(x, self.weight.val().cast(dtype), bias)
     }
+}
+
+/// `x · weight + bias` over the last axis as one product of two matrices.
+///
+/// Burn keeps other axes as a batch of products, whose gradients by the weight are then as many matrices to be summed.
+pub(crate) fn linear<const D: usize>(
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    let mut shape = x.dims();
+    let [inputs, outputs] = weight.dims();
+    let rows = shape[..D - 1].iter().product();
+    let y = product(x.reshape([rows, inputs]), weight, bias);
+    // What would be written over is a view, and LibTorch copies the whole gradient of a view that is written over.
+    keep(&y);
+    shape[D - 1] = outputs;
+    y.reshape(shape)
+}
+
+fn product(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    #[cfg(feature = "libtorch")]
+    if let Some(bias) = &bias
+        && let Some(y) = libtorch::linear(&x, &weight, bias)
+    {
+        return y;
+    }
+    module::linear(x, weight, bias)
 }

@@ -6,8 +6,10 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::attention::{attend, join_heads};
-use crate::blocks::{Dense, Norm};
+use crate::blocks::{Dense, Norm, linear};
 use crate::init::Init;
+#[cfg(feature = "libtorch")]
+use crate::libtorch;
 use crate::tape::keep;
 
 /// Deviation of the initial weights.
@@ -124,22 +126,15 @@ impl EncoderBlock {
         let qkv = self
             .qkv
             .forward(self.norm1.forward(x.clone()).cast(trunk))
-            .reshape([batch, count, 3 * heads, width / heads])
-            .swap_dims(1, 2);
-        let turned = rotary.turn(qkv.clone().narrow(1, 0, 2 * heads));
-        let attended = attend(
-            turned.clone().narrow(1, 0, heads),
-            turned.narrow(1, heads, heads),
-            qkv.narrow(1, 2 * heads, heads),
-        );
+            .reshape([batch, count, 3 * heads, width / heads]);
+        let [turning, values] = split(qkv, 2 * heads, 2);
+        let [queries, keys] = split(rotary.turn(turning), heads, 2);
+        let [queries, keys, values] = [queries, keys, values].map(|part| part.swap_dims(1, 2));
+        let attended = attend(queries, keys, values);
         let x = x + self.proj.forward(join_heads(attended)).cast(stream);
 
         let normed = self.norm2.forward(x.clone()).cast(trunk);
-        let gate = self.w1.forward(normed.clone());
-        keep(&gate);
-        let openness = sigmoid(gate.clone());
-        keep(&openness);
-        let gate = gate * openness;
+        let gate = silu(self.w1.forward(normed.clone()));
         let through = self.w2.forward(normed);
         keep(&gate);
         keep(&through);
@@ -151,13 +146,39 @@ impl EncoderBlock {
     }
 }
 
+/// `x · sigmoid(x)`.
+fn silu(x: Tensor<3>) -> Tensor<3> {
+    #[cfg(feature = "libtorch")]
+    if let Some(y) = libtorch::silu(&x) {
+        return y;
+    }
+    keep(&x);
+    let openness = sigmoid(x.clone());
+    keep(&openness);
+    x * openness
+}
+
+/// The first `count` along an axis, and the rest.
+fn split(x: Tensor<4>, count: usize, axis: usize) -> [Tensor<4>; 2] {
+    #[cfg(feature = "libtorch")]
+    if let Some(parts) = libtorch::split(&x, count, axis) {
+        parts.iter().for_each(keep);
+        return parts;
+    }
+    let rest = x.dims()[axis] - count;
+    [
+        x.clone().narrow(axis, 0, count),
+        x.narrow(axis, count, rest),
+    ]
+}
+
 /// Rotary positions: pairs of neighbouring numbers turn with the row in one half of a head, with the column in the other.
 #[derive(Module, Debug)]
 struct Rotary {
     cosines: Tensor<4>,
     sines: Tensor<4>,
     /// Exchanges the two numbers of each pair and turns the sign of the first: a product is one step on any device.
-    quarter_turn: Tensor<4>,
+    quarter_turn: Tensor<2>,
 }
 
 impl Rotary {
@@ -177,7 +198,7 @@ impl Rotary {
         let table = |function: fn(f64) -> f64| {
             let values: Vec<f32> = angles.iter().map(|&angle| function(angle) as f32).collect();
             Tensor::from_data(
-                TensorData::new(values, [1, 1, 1 + across * across, width]),
+                TensorData::new(values, [1, 1 + across * across, 1, width]),
                 device,
             )
         };
@@ -189,15 +210,15 @@ impl Rotary {
         Self {
             cosines: table(f64::cos),
             sines: table(f64::sin),
-            quarter_turn: Tensor::from_data(TensorData::new(turn, [1, 1, width, width]), device),
+            quarter_turn: Tensor::from_data(TensorData::new(turn, [width, width]), device),
         }
     }
 
-    /// Turns queries or keys `[batch, heads, count, width]`.
+    /// Turns queries or keys `[batch, count, heads, width]`.
     fn turn(&self, x: Tensor<4>) -> Tensor<4> {
         keep(&x);
         let dtype = x.dtype();
-        let turned = x.clone().matmul(self.quarter_turn.clone().cast(dtype));
+        let turned = linear(x.clone(), self.quarter_turn.clone().cast(dtype), None);
         x * self.cosines.clone().cast(dtype) + turned * self.sines.clone().cast(dtype)
     }
 }
@@ -210,7 +231,7 @@ mod tests {
     fn turned(values: &[f32]) -> Vec<Vec<f32>> {
         let device = Device::flex();
         let rotary = Rotary::new(3, 8, &device);
-        let x = Tensor::from_data(TensorData::new(values.repeat(10), [1, 1, 10, 8]), &device);
+        let x = Tensor::from_data(TensorData::new(values.repeat(10), [1, 10, 1, 8]), &device);
         rotary
             .turn(x)
             .into_data()

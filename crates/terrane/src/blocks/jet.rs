@@ -2,6 +2,8 @@
 
 use burn::tensor::Tensor;
 
+use crate::wave::{cosine, sine};
+
 /// Derivatives up to the second order; every field has the shape of the value.
 #[derive(Debug, Clone)]
 pub struct Jet<const D: usize> {
@@ -65,7 +67,7 @@ impl<const D: usize> Jet<D> {
     /// The sine, by the chain rule.
     #[must_use]
     pub fn sin(self) -> Self {
-        let (sine, cosine) = (self.value.clone().sin(), self.value.cos());
+        let (sine, cosine) = (sine(self.value.clone()), cosine(self.value));
         let second = |first: &Tensor<D>, other: &Tensor<D>, second: Tensor<D>| {
             cosine.clone() * second - sine.clone() * first.clone() * other.clone()
         };

@@ -17,6 +17,7 @@ pub(crate) use attention::{attend, join_heads};
 pub use colnorm::{PackedWeights, normalise_columns};
 pub use decoder::{Decoder, DecoderConfig};
 pub use dense::Dense;
+pub(crate) use dense::linear;
 pub use encoder::{Encoder, EncoderConfig};
 pub use fourier::fourier_features;
 pub use grid::{pixel_grid, pixel_positions};

@@ -1,13 +1,13 @@
 //! A network of sines whose amplitudes and phases are modulated from outside.
 
 use burn::module::Module;
-use burn::tensor::module::linear;
 use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-use crate::blocks::{Dense, Jet};
+use crate::blocks::{Dense, Jet, linear};
 use crate::init::Init;
 use crate::tape::keep;
+use crate::wave::sine;
 
 /// Networks that are worth a thread.
 const LEAST_SHARE: usize = 16;
@@ -141,32 +141,23 @@ impl Siren {
         h: Tensor<D>,
         modulation: &Modulation<D>,
     ) -> Tensor<D> {
-        // ω goes into the weights, and bias and phase into one sum: each saves a pass over all points.
+        // ω goes into weights and bias, which saves a pass over all points.
         keep(&h);
         let dtype = h.dtype();
         let weight = layer.weight.val().cast(dtype).mul_scalar(self.omega);
-        let mut u = linear(h, weight, None);
-        let mut shift: Option<Tensor<D>> = layer
+        let bias = layer
             .bias
             .as_ref()
-            .map(|bias| bias.val().cast(dtype).mul_scalar(self.omega).unsqueeze());
+            .map(|bias| bias.val().cast(dtype).mul_scalar(self.omega));
+        let mut u = linear(h, weight, bias);
         if let Some(frequency) = &modulation.frequency {
-            if let Some(bias) = shift.take() {
-                u = u + bias;
-            }
             u = u * frequency.clone();
         }
         if let Some(phase) = &modulation.phase {
-            shift = Some(match shift {
-                Some(bias) => phase.clone() + bias,
-                None => phase.clone(),
-            });
-        }
-        if let Some(shift) = shift {
-            u = u + shift;
+            u = u + phase.clone();
         }
         keep(&u);
-        let mut h = u.sin();
+        let mut h = sine(u);
         keep(&h);
         if let Some(amplitude) = &modulation.amplitude {
             h = h * amplitude.clone();

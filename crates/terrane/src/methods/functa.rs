@@ -6,14 +6,14 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use burn::tensor::module::linear;
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, pixel_grid};
+use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, linear, pixel_grid};
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
 use crate::methods::{Method, Precision, are_sizes};
 use crate::tape::kept;
+use crate::wave::{cosine, sine};
 
 /// Sizes of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -127,10 +127,13 @@ impl Functa {
 
         let mut arguments = Vec::with_capacity(sines.len());
         let mut h = points.clone();
-        for (layer, shift) in sines.iter().zip(self.shifts(latents)) {
-            let u = kept((layer.forward(h) + shift).mul_scalar(omega));
+        // ω goes into weights, biases and shifts, which saves passes over all points.
+        let weights: Vec<Tensor<2>> = sines.iter().map(|layer| kept(layer.weight.val().mul_scalar(omega))).collect();
+        for ((layer, weight), shift) in sines.iter().zip(&weights).zip(self.shifts(latents)) {
+            let bias = layer.bias.as_ref().map(|bias| bias.val().mul_scalar(omega));
+            let u = kept(linear(h, weight.clone(), bias) + shift.mul_scalar(omega));
             arguments.push(u.clone());
-            h = kept(u.sin());
+            h = kept(sine(u));
         }
         let error = last.forward(h).add_scalar(0.5) - targets.clone();
 
@@ -140,11 +143,10 @@ impl Functa {
         let mut gradient = kept(linear(error, transposed(last), None));
         let mut shifts = Vec::with_capacity(sines.len());
         for (index, u) in arguments.into_iter().enumerate().rev() {
-            let slope = kept(u.cos());
-            let inner = kept((gradient * slope).mul_scalar(omega));
-            shifts.push(inner.clone().sum_dim(1));
-            gradient =
-                if index > 0 { kept(linear(inner, transposed(&sines[index]), None)) } else { inner };
+            let slope = kept(cosine(u));
+            let inner = kept(gradient * slope);
+            shifts.push(inner.clone().sum_dim(1).mul_scalar(omega));
+            gradient = if index > 0 { kept(linear(inner, kept(weights[index].clone().transpose()), None)) } else { inner };
         }
         shifts.reverse();
         linear(kept(Tensor::cat(shifts, 2)), transposed(&self.modulation), None)

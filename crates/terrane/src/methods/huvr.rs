@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
     Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Norm, PackedWeights, fourier_features,
-    normalise_columns, split_patches, through,
+    linear, normalise_columns, split_patches, through,
 };
 use crate::init::Init;
 use crate::methods::{Method, Precision, States, are_sizes};
@@ -126,14 +126,14 @@ impl Huvr {
         // matrix per patch is needed: ((h ⊙ rows) W) ⊙ sign(columns) / ‖W ⊙ rows‖.
         keep(&rows);
         let weight = kept(second.weight());
-        let squares = kept(rows.clone().square()).matmul(kept(weight.clone().square()).unsqueeze());
+        let squares = linear(kept(rows.clone().square()), kept(weight.clone().square()), None);
         let length = kept(kept(kept(squares).sqrt()).clamp_min(1e-12));
         let factor = kept(kept(columns.sign()) / length);
         let h = kept(h.unsqueeze::<4>() * rows.unsqueeze_dim::<4>(2));
-        let h = kept(h.matmul(weight.unsqueeze())) * factor.unsqueeze_dim::<4>(2);
+        let h = kept(linear(h, weight, None)) * factor.unsqueeze_dim::<4>(2);
         let h = kept(relu(h + second.bias().unsqueeze()));
         let weight = kept(normalise_columns(third.weight()));
-        kept(relu(h.matmul(weight.unsqueeze()) + third.bias().unsqueeze()))
+        kept(relu(linear(h, weight, None) + third.bias().unsqueeze()))
     }
 
     /// Features on one grid to pixels, by a convolution and a pixel shuffle.

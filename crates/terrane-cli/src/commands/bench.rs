@@ -1,0 +1,219 @@
+//! `terrane bench`: the paper's tables and figures on any dataset, with production codecs beside them.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+use terrane::methods::Precision;
+use terrane_lab::bench::amortisation::Fitting;
+use terrane_lab::bench::clock::Passes;
+use terrane_lab::bench::runs::{Settings, Size};
+use terrane_lab::bench::suite::{Options, Part, run as measure};
+use terrane_lab::dataset::Dataset;
+
+use crate::Common;
+use crate::commands::DeviceArguments;
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+
+/// Measure the paper's tables and figures on a dataset.
+///
+/// Networks that a table needs and that are not in OUT/runs are trained there first, all with the same schedule; a run
+/// that is there already, under the name of its row, is used as it is. OUT gets report.html, report.md, and a CSV, JSON
+/// or SVG file per table and figure.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python"
+)]
+pub(crate) struct Arguments {
+    /// Tables to make.
+    #[arg(required = true, value_enum)]
+    tables: Vec<TableName>,
+    /// Folder of a dataset.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Folder of the report and its runs.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Split to measure on.
+    #[arg(long, default_value = "test")]
+    split: String,
+    /// Split with terrain of other kinds.
+    #[arg(long, value_name = "SPLIT", default_value = "other")]
+    other_split: String,
+    /// Size of networks that are trained here.
+    #[arg(long, value_enum, default_value_t = SizeName::Small)]
+    size: SizeName,
+    /// Steps of a training.
+    #[arg(long, default_value_t = 100)]
+    steps: usize,
+    /// Tiles of a step.
+    #[arg(long, default_value_t = 2)]
+    batch: usize,
+    /// Large matrix products in 16 bits while training.
+    #[arg(long)]
+    bf16: bool,
+    /// Passes that the table of times takes, after a tenth as many to warm up.
+    #[arg(long, default_value_t = 100)]
+    passes: usize,
+    /// Steps of fitting the tokens of tiles.
+    #[arg(long, default_value_t = 100)]
+    fit_steps: usize,
+    /// Tiles whose tokens are fitted, spread over the split; 0 for all.
+    #[arg(long, default_value_t = 8)]
+    fit_tiles: usize,
+    /// Steps of fitting a tile's whole decoder.
+    #[arg(long, default_value_t = 100)]
+    bound_steps: usize,
+    /// Tiles whose whole decoder is fitted.
+    #[arg(long, default_value_t = 4)]
+    bound_tiles: usize,
+    /// A Python with imagecodecs and PyAV, for the codecs that are not in this program (see tools/codecs.py).
+    #[arg(long, value_name = "FILE")]
+    python: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArguments,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableName {
+    /// The four methods.
+    Headline,
+    /// Operations and parameters.
+    Flops,
+    /// Quantised tokens.
+    Ptq,
+    /// One change at a time.
+    Ablation,
+    /// How much data it takes.
+    DataScaling,
+    /// Where patches meet.
+    Boundary,
+    /// Flat, hilly and rugged tiles.
+    Regimes,
+    /// Time for a tile.
+    WallClock,
+    /// Rate and distortion against production codecs.
+    Codecs,
+    /// What fitting single tiles would add, and what tokens hold.
+    Amortisation,
+    /// Terrain of other kinds.
+    CrossSource,
+    /// Everything.
+    All,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SizeName {
+    /// The -small presets.
+    Small,
+    /// The paper's sizes.
+    Paper,
+}
+
+impl TableName {
+    fn parts(self) -> Vec<Part> {
+        vec![match self {
+            Self::Headline => Part::Headline,
+            Self::Flops => Part::Flops,
+            Self::Ptq => Part::Ptq,
+            Self::Ablation => Part::Ablation,
+            Self::DataScaling => Part::DataScaling,
+            Self::Boundary => Part::Boundary,
+            Self::Regimes => Part::Regimes,
+            Self::WallClock => Part::WallClock,
+            Self::Codecs => Part::Codecs,
+            Self::Amortisation => Part::Amortisation,
+            Self::CrossSource => Part::CrossSource,
+            Self::All => return Part::ALL.to_vec(),
+        }]
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let dataset = Dataset::open(&arguments.data)?;
+    for split in [&arguments.split, &arguments.other_split] {
+        let is_needed = *split == arguments.split
+            || arguments
+                .tables
+                .iter()
+                .any(|table| table.parts().contains(&Part::CrossSource));
+        ensure!(
+            !is_needed || !dataset.split(split).is_empty(),
+            "{}: there is no split \"{split}\"; there are {}",
+            arguments.data.display(),
+            dataset.splits().join(", ")
+        );
+    }
+    let device = arguments.device.open()?;
+    let mut parts: Vec<Part> = arguments
+        .tables
+        .iter()
+        .flat_map(|table| table.parts())
+        .collect();
+    parts.sort_by_key(|part| Part::ALL.iter().position(|other| other == part));
+    parts.dedup();
+    let options = Options {
+        settings: Settings {
+            size: match arguments.size {
+                SizeName::Small => Size::Small,
+                SizeName::Paper => Size::Paper,
+            },
+            steps: arguments.steps,
+            batch: arguments.batch,
+            precision: if arguments.bf16 {
+                Precision::Bf16
+            } else {
+                Precision::Full
+            },
+            split: arguments.split.clone(),
+        },
+        passes: Passes {
+            warm_up: arguments.passes.div_ceil(10),
+            timed: arguments.passes,
+        },
+        device_name: arguments.device.describe(),
+        fitting: Fitting {
+            token_steps: arguments.fit_steps,
+            token_tiles: arguments.fit_tiles,
+            bound_steps: arguments.bound_steps,
+            bound_tiles: arguments.bound_tiles,
+        },
+        other_split: arguments.other_split.clone(),
+        python: arguments.python.clone(),
+    };
+    let clock = Instant::now();
+    let mut progress = Progress::new("bench", common.progress);
+    let report = measure(
+        &parts,
+        &dataset,
+        &arguments.out,
+        &options,
+        &device,
+        &mut |what, done, total| progress.at(done as u64, total as u64, what),
+    )?;
+    drop(progress);
+    report.write(&arguments.out)?;
+    let page = arguments.out.join("report.html");
+    if common.json {
+        let tables: serde_json::Map<String, serde_json::Value> = report
+            .sections
+            .iter()
+            .flat_map(|section| &section.tables)
+            .map(|table| (table.name.clone(), table.json()))
+            .collect();
+        return print_json(&serde_json::json!({
+            "report": page,
+            "elapsed_s": clock.elapsed().as_secs_f64(),
+            "tables": tables,
+        }));
+    }
+    print(&format!(
+        "{}\n{}: {:.0} s\n",
+        report.markdown(),
+        page.display(),
+        clock.elapsed().as_secs_f64()
+    ))
+}
