@@ -19,6 +19,7 @@ tree:
     ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane-context -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
+    ! cargo tree -p terrane-python -e normal | grep -E 'terrane-lab|terrane-cli'
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
 deny:
@@ -71,3 +72,22 @@ test-machines:
 # Times of one tile through the context codec's profiles.
 bench:
     cargo bench -p terrane --bench tile
+
+# The Python package: builds it, installs it into an environment of its own below the target folder with everything it works
+# with, and runs its tests and the examples of its documentation. Needs Python 3.10 or newer with venv.
+test-python *arguments:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    environment="${CARGO_TARGET_DIR:-target}/python"
+    python="$environment/bin/python"
+    [ -x "$python" ] || python3 -m venv "$environment"
+    "$python" -m pip install --quiet 'maturin>=1.9,<2' numpy xarray rioxarray 'dask[array,distributed]' 'zarr>=3.0.8' 'ray[data]' \
+        pytest mypy
+    rm -rf "$environment/wheels"
+    "$environment/bin/maturin" build --quiet --out "$environment/wheels"
+    "$python" -m pip install --quiet --force-reinstall --no-deps "$environment"/wheels/*.whl
+    "$python" -m pytest -q crates/terrane-python/tests {{arguments}}
+
+# A country of 41,000 km² at 1 m: all its shards, made up, become one file.
+test-country:
+    cargo test --release --workspace --lib -- --ignored --nocapture a_country_is_merged

@@ -4,7 +4,6 @@
 
 mod commands;
 mod output;
-mod placement;
 mod progress;
 mod projection;
 
@@ -14,9 +13,10 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import,
-    info, query, tables, train, verify,
+    info, query, shard, tables, train, verify,
 };
 use progress::ProgressMode;
+use terrane_convert::placement;
 
 /// The system's allocator gives the memory of every large tensor back and takes it anew: half the time of a training.
 #[global_allocator]
@@ -55,6 +55,8 @@ enum Command {
     Derive(derive::Arguments),
     Info(info::Arguments),
     Verify(verify::Arguments),
+    #[command(subcommand)]
+    Shard(shard::Command),
     Generate(generate::Arguments),
     #[command(subcommand)]
     Dataset(dataset::Command),
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
+        Command::Shard(command) => shard::run(&command, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
         Command::Dataset(command) => dataset::run(&command, common),
         Command::Train(arguments) => train::run(&arguments, common),

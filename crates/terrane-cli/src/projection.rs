@@ -30,23 +30,6 @@ fn system(epsg: u16) -> Result<Proj> {
         .map_err(|error| anyhow::anyhow!("EPSG:{epsg} cannot be used here: {error}"))
 }
 
-/// Metres per unit of a projected system.
-pub(crate) fn unit_m(epsg: u16) -> Option<f64> {
-    let definition = crs_definitions::from_code(epsg)?.proj4;
-    let value = |key: &str| {
-        definition
-            .split_whitespace()
-            .find_map(|part| part.strip_prefix(key))
-    };
-    match (value("+to_meter="), value("+units=")) {
-        (Some(metres), _) => metres.parse().ok(),
-        (None, Some("us-ft")) => Some(1200.0 / 3937.0),
-        (None, Some("ft")) => Some(0.3048),
-        (None, Some("m")) => Some(1.0),
-        _ => None,
-    }
-}
-
 /// The code of a name such as `EPSG:4326`.
 pub(crate) fn parse_epsg(name: &str) -> Result<u16, String> {
     let code = name
@@ -120,8 +103,6 @@ mod tests {
         for code in [5514, 31287, 31256, 4268] {
             assert!(Projection::new(4326, Some(code)).is_err(), "{code}");
         }
-        assert_eq!(unit_m(2056), Some(1.0));
-        assert_eq!(unit_m(2263), Some(1200.0 / 3937.0));
         assert!(Projection::new(4326, Some(1)).is_err());
         assert!(Projection::new(4326, None).is_err());
         assert_eq!(parse_epsg("EPSG:2056"), Ok(2056));

@@ -140,7 +140,7 @@ impl Record {
                 missing,
             ));
         }
-        let crc = crc32c(&[&number.to_le_bytes(), &bytes[CRC..]]);
+        let crc = checksum(&bytes, number);
         bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -270,11 +270,24 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
+/// The bytes of a tile under another number, for another container.
+pub fn renumber(mut bytes: Vec<u8>, from: u64, to: u64) -> Result<Vec<u8>> {
+    check(&bytes, from)?;
+    let crc = checksum(&bytes, to);
+    bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
+    Ok(bytes)
+}
+
+/// The checksum that a record has as the tile of a number: of all but its first four bytes, where it stands.
+pub fn checksum(bytes: &[u8], number: u64) -> u32 {
+    crc32c(&[&number.to_le_bytes(), bytes.get(CRC..).unwrap_or_default()])
+}
+
 /// Checks that the bytes are those of the tile of a number.
 pub fn check(bytes: &[u8], number: u64) -> Result<()> {
     let mut cursor = Cursor::new(bytes, "tile");
     let expected = cursor.u32()?;
-    let found = crc32c(&[&number.to_le_bytes(), cursor.rest()]);
+    let found = checksum(bytes, number);
     if expected == found {
         Ok(())
     } else {

@@ -26,7 +26,11 @@ pub struct LocalFile {
 impl LocalFile {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)?;
+        Self::from_file(File::open(path)?)
+    }
+
+    /// A file that is open.
+    pub fn from_file(file: File) -> Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self {
             file: Mutex::new(file),

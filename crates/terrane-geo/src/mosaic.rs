@@ -15,13 +15,22 @@ const OPEN_FILES: usize = 32;
 /// Rasters of the same system and pixel size, placed on one grid; where they overlap, the last one with data counts.
 pub struct Mosaic {
     info: RasterInfo,
-    pieces: Vec<Piece>,
-    open: Mutex<Vec<(usize, Arc<GeoTiff>)>>,
+    pieces: Pieces,
 }
 
-struct Piece {
-    path: PathBuf,
-    window: Window,
+/// A raster file and its pixels on a common grid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it lies.
+    pub window: Window,
+}
+
+/// Files whose places on a grid are known; a file is opened when it is first read.
+pub struct Pieces {
+    pieces: Vec<Piece>,
+    open: Mutex<Vec<(usize, Arc<GeoTiff>)>>,
 }
 
 impl Mosaic {
@@ -68,9 +77,34 @@ impl Mosaic {
         info.storage = storage;
         Ok(Self {
             info,
+            pieces: Pieces::new(pieces),
+        })
+    }
+
+    /// The files and their places.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces.pieces
+    }
+}
+
+impl RasterSource for Mosaic {
+    fn info(&self) -> &RasterInfo {
+        &self.info
+    }
+
+    fn read(&self, level: usize, window: Window) -> Result<Grid> {
+        self.info.check(level, window)?;
+        self.pieces.read(window)
+    }
+}
+
+impl Pieces {
+    /// Files at their places, the ones that count most last.
+    pub fn new(pieces: Vec<Piece>) -> Self {
+        Self {
             pieces,
             open: Mutex::new(Vec::new()),
-        })
+        }
     }
 
     fn piece(&self, index: usize) -> Result<Arc<GeoTiff>> {
@@ -87,15 +121,9 @@ impl Mosaic {
         }
         Ok(Arc::clone(&open[open.len() - 1].1))
     }
-}
 
-impl RasterSource for Mosaic {
-    fn info(&self) -> &RasterInfo {
-        &self.info
-    }
-
-    fn read(&self, level: usize, window: Window) -> Result<Grid> {
-        self.info.check(level, window)?;
+    /// Heights of a window of the grid, NaN where no file has data.
+    pub fn read(&self, window: Window) -> Result<Grid> {
         let mut grid = Grid::missing(window.width, window.height);
         for (index, piece) in self.pieces.iter().enumerate() {
             let Some(shared) = window.intersection(&piece.window) else {

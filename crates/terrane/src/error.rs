@@ -59,6 +59,14 @@ pub enum Error {
     /// The encoding was stopped.
     #[error("the encoding was stopped")]
     Stopped,
+    /// A shard that cannot be used.
+    #[error("shard {number} {reason}")]
+    Shard {
+        /// Its number.
+        number: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The source of heights could not be read.
     #[error("heights cannot be read")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),

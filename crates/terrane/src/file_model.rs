@@ -106,6 +106,14 @@ impl FileModel {
             })
     }
 
+    /// The file of the model inside this program that has a hash.
+    pub fn built_in_bytes(sha256: &[u8; 32]) -> Option<&'static [u8]> {
+        let all = Profile::ALL.map(Profile::bytes);
+        all.into_iter()
+            .chain([TrainedModel::built_in_bytes()])
+            .find(|bytes| Sha256::digest(bytes)[..] == sha256[..])
+    }
+
     /// The name of its configuration.
     pub fn name(&self) -> &str {
         match self {

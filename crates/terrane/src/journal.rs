@@ -16,7 +16,7 @@ use crate::measured::Measured;
 use crate::tile_codec::TileCodec;
 
 /// Number, length and five measures before each record.
-const ENTRY: usize = 8 + 4 + 5 * 8;
+const ENTRY: usize = 8 + 4 + Measured::BYTES;
 
 /// The tiles of one encoding, by number.
 #[derive(Debug)]
@@ -95,15 +95,7 @@ impl Journal {
         let mut entry = Vec::with_capacity(ENTRY + bytes.len());
         entry.extend(number.to_le_bytes());
         entry.extend((bytes.len() as u32).to_le_bytes());
-        entry.extend(measured.pixels.to_le_bytes());
-        for value in [
-            measured.squares,
-            measured.max_error_m,
-            measured.lowest_m,
-            measured.highest_m,
-        ] {
-            entry.extend(value.to_le_bytes());
-        }
+        entry.extend(measured.to_bytes());
         entry.extend_from_slice(bytes);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(&entry).map_err(failed)
@@ -119,17 +111,9 @@ impl Journal {
 fn entry(file: &mut File) -> Option<(u64, usize, Measured)> {
     let mut head = [0; ENTRY];
     file.read_exact(&mut head).ok()?;
-    let eight = |at: usize| -> [u8; 8] { std::array::from_fn(|index| head[at + index]) };
-    let number = u64::from_le_bytes(eight(0));
+    let number = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
     let length = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index])) as usize;
-    let number_at = |index: usize| f64::from_le_bytes(eight(20 + 8 * index));
-    let measured = Measured {
-        pixels: u64::from_le_bytes(eight(12)),
-        squares: number_at(0),
-        max_error_m: number_at(1),
-        lowest_m: number_at(2),
-        highest_m: number_at(3),
-    };
+    let measured = Measured::from_bytes(&std::array::from_fn(|index| head[12 + index]));
     let place = file.stream_position().ok()?;
     if place + length as u64 > file.metadata().ok()?.len() {
         return None;

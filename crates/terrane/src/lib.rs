@@ -6,9 +6,11 @@
 
 mod batch;
 pub mod blocks;
+mod cascade;
 pub mod cost;
 pub mod dinov3;
 pub mod distillation;
+pub mod division;
 pub mod encode;
 mod error;
 pub mod field;
@@ -20,6 +22,7 @@ mod kernel;
 #[cfg(feature = "libtorch")]
 mod libtorch;
 mod measured;
+pub mod merge;
 pub mod methods;
 pub mod model;
 mod normalise;
@@ -30,6 +33,7 @@ pub mod released;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod resample;
+pub mod shard;
 pub mod surface;
 pub mod tape;
 mod terrain;

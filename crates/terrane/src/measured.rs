@@ -1,6 +1,6 @@
 //! What an encoding measures of the heights that come back.
 
-use terrane_format::TileStatistics;
+use terrane_format::{Statistics, TileStatistics};
 
 /// Errors of valid heights, summed up.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +52,49 @@ impl Measured {
     /// Root of the mean square error.
     pub fn rmse_m(&self) -> f64 {
         (self.squares / self.pixels.max(1) as f64).sqrt()
+    }
+
+    /// What a file says of all its tiles at full resolution.
+    pub(crate) fn of_file(&self) -> Statistics {
+        let has_data = self.pixels > 0;
+        Statistics {
+            pixels: self.pixels,
+            tiles: 0,
+            rmse_m: self.rmse_m(),
+            max_error_m: self.max_error_m,
+            lowest_m: if has_data { self.lowest_m } else { 0.0 },
+            highest_m: if has_data { self.highest_m } else { 0.0 },
+        }
+    }
+
+    /// Bytes of what was measured, in a journal or a shard.
+    pub(crate) const BYTES: usize = 5 * 8;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let values = [
+            self.squares,
+            self.max_error_m,
+            self.lowest_m,
+            self.highest_m,
+        ];
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.pixels.to_le_bytes());
+        for (place, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let eight = |at: usize| std::array::from_fn(|index| bytes[8 * at + index]);
+        let number = |at: usize| f64::from_le_bytes(eight(at));
+        Self {
+            pixels: u64::from_le_bytes(eight(0)),
+            squares: number(1),
+            max_error_m: number(2),
+            lowest_m: number(3),
+            highest_m: number(4),
+        }
     }
 
     pub(crate) fn of_tile(&self) -> TileStatistics {

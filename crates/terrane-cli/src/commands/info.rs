@@ -1,14 +1,14 @@
 //! `terrane info`: what a neural terrain file says of itself.
 
+use crate::placement::georeference;
 use anyhow::Result;
-use serde_json::json;
-use terrane::format::{Method, Promise, Pyramid, Reader};
+use terrane::format::{Pyramid, Reader};
 use terrane::hexadecimal;
+use terrane_convert::method_name;
 
 use crate::Common;
 use crate::commands::FileArguments;
 use crate::output::{bytes, print, print_json};
-use crate::placement::georeference;
 
 /// Show what a neural terrain file holds.
 #[derive(clap::Args)]
@@ -18,55 +18,16 @@ pub(crate) struct Arguments {
     file: FileArguments,
 }
 
-fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Integers => "integers",
-        Method::TransInr => "transinr",
-        Method::Functa => "functa",
-        Method::Huvr => "huvr",
-        Method::HuvrSiren => "huvr-siren",
-        Method::Context => "context",
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     // Describing a file needs no model.
     let reader = arguments.file.reader()?;
-    let header = reader.header();
-    let pyramid = &header.pyramid;
-    let (width, height) = pyramid.size(0).unwrap_or_default();
-    let statistics = &header.statistics;
-    let bpp = bpp(&reader);
-    let crs = georeference(header).crs;
-    let levels = levels(pyramid);
-    let model = header.model.as_ref();
-    let promise = match header.promise {
-        Promise::None => "none".to_owned(),
-        Promise::MaxError(bound) => format!("no error above {bound} m"),
-        Promise::Lossless { .. } => "lossless".to_owned(),
-    };
+    let description = terrane_convert::describe(&reader);
     if common.json {
-        let bound = match header.promise {
-            Promise::MaxError(bound) => Some(bound),
-            _ => None,
-        };
-        return print_json(&json!({
-            "bytes": reader.length(), "width": width, "height": height, "tile": pyramid.side(),
-            "levels": levels, "tiles": pyramid.tiles(), "tiles_with_data": statistics.tiles,
-            "method": method_name(header.method),
-            "model": model.map(|model| json!({
-                "name": model.name, "sha256": hexadecimal(&model.sha256), "embedded": model.embedded.is_some(),
-            })),
-            "promise": promise, "bound_m": bound, "lossless": matches!(header.promise, Promise::Lossless { .. }),
-            "pixels": statistics.pixels, "bpp": bpp, "rmse_m": statistics.rmse_m,
-            "max_error_m": statistics.max_error_m, "lowest_m": statistics.lowest_m, "highest_m": statistics.highest_m,
-            "crs": crs.to_string(), "horizontal_epsg": crs.horizontal_epsg(), "vertical_epsg": crs.vertical_epsg(),
-            "affine": header.affine, "pixel_is_point": header.pixel_is_point,
-            "sample_type": header.samples.kind, "nodata": header.samples.nodata, "unit": header.samples.unit,
-        }));
+        return print_json(&description);
     }
-    print(&text(&reader, &promise))
+    let promise = description["promise"].as_str().unwrap_or_default();
+    print(&text(&reader, promise))
 }
 
 /// The description in lines.

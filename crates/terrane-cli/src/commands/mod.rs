@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::format::{Reader, Source};
-use terrane::{FileModel, Sample, Terrain};
-use terrane_geo::{CrsKind, Derivatives, Existing, HeightUnit, METRES_PER_DEGREE};
+use terrane::{FileModel, Terrain};
+pub(crate) use terrane_convert::{ground, map_unit_m};
+use terrane_geo::Existing;
 
 use crate::Common;
 
@@ -22,6 +23,7 @@ pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod query;
+pub(crate) mod shard;
 pub(crate) mod tables;
 pub(crate) mod train;
 pub(crate) mod verify;
@@ -117,45 +119,6 @@ pub(crate) fn jobs(common: &Common) -> usize {
         || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
         std::num::NonZeroUsize::get,
     )
-}
-
-/// Metres per unit of x and of y: of a system in degrees at a latitude, or at the middle of the raster.
-pub(crate) fn map_unit_m(terrain: &Terrain, latitude: Option<f64>) -> Result<[f64; 2]> {
-    let header = terrain.header();
-    let crs = crate::placement::georeference(header).crs;
-    if crs.kind() == CrsKind::Geographic {
-        let (width, height) = header.pyramid.size(0).unwrap_or_default();
-        let affine = crate::placement::affine(terrain.corner_affine());
-        let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
-        let latitude = latitude.unwrap_or(middle);
-        return Ok([
-            METRES_PER_DEGREE * latitude.to_radians().cos(),
-            METRES_PER_DEGREE,
-        ]);
-    }
-    let metres = match crs.linear_unit_code() {
-        None => crs
-            .horizontal_epsg()
-            .and_then(crate::projection::unit_m)
-            .unwrap_or(1.0),
-        Some(code) => HeightUnit::from_epsg_unit(code)
-            .with_context(|| format!("the map unit EPSG:{code} is not known"))?
-            .metres(),
-    };
-    Ok([metres; 2])
-}
-
-/// Derivatives on the ground, of a sample in map units.
-pub(crate) fn ground(sample: &Sample, unit_m: [f64; 2]) -> Derivatives {
-    let [x, y] = unit_m;
-    Derivatives {
-        gradient: [sample.gradient[0] / x, sample.gradient[1] / y],
-        hessian: [
-            sample.hessian[0] / (x * x),
-            sample.hessian[1] / (x * y),
-            sample.hessian[2] / (y * y),
-        ],
-    }
 }
 
 /// What `--overwrite` says about an existing output.

@@ -1,11 +1,12 @@
 //! What a neural terrain file keeps of a raster's description, and back.
 
-use anyhow::{Result, anyhow};
 use terrane::format::{GeoKeys, Header, Promise, Samples};
 use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
 
+use crate::{Error, Result};
+
 /// GDAL's order of a transform's six numbers.
-pub(crate) fn affine_numbers(affine: &Affine) -> [f64; 6] {
+pub fn affine_numbers(affine: &Affine) -> [f64; 6] {
     [
         affine.x,
         affine.x_per_column,
@@ -17,7 +18,7 @@ pub(crate) fn affine_numbers(affine: &Affine) -> [f64; 6] {
 }
 
 /// A transform from its six numbers.
-pub(crate) fn affine(numbers: [f64; 6]) -> Affine {
+pub fn affine(numbers: [f64; 6]) -> Affine {
     let [x, x_per_column, x_per_row, y, y_per_column, y_per_row] = numbers;
     Affine {
         x,
@@ -30,7 +31,7 @@ pub(crate) fn affine(numbers: [f64; 6]) -> Affine {
 }
 
 /// GeoTIFF's keys as the file keeps them.
-pub(crate) fn geo_keys(crs: &Crs) -> GeoKeys {
+pub fn geo_keys(crs: &Crs) -> GeoKeys {
     GeoKeys {
         directory: crs.directory.clone(),
         doubles: crs.doubles.clone(),
@@ -39,7 +40,7 @@ pub(crate) fn geo_keys(crs: &Crs) -> GeoKeys {
 }
 
 /// How a source stores its heights, as the file keeps it.
-pub(crate) fn samples(info: &RasterInfo) -> Samples {
+pub fn samples(info: &RasterInfo) -> Samples {
     let storage = &info.storage;
     Samples {
         kind: storage.sample.name().to_owned(),
@@ -52,7 +53,7 @@ pub(crate) fn samples(info: &RasterInfo) -> Samples {
 }
 
 /// Where the raster of a file lies.
-pub(crate) fn georeference(header: &Header) -> Georeference {
+pub fn georeference(header: &Header) -> Georeference {
     let keys = &header.geo_keys;
     let crs = Crs {
         directory: keys.directory.clone(),
@@ -68,16 +69,13 @@ pub(crate) fn georeference(header: &Header) -> Georeference {
 
 /// How a decoded raster is stored: as its source where every value is the source's, else as floats that are fine enough
 /// for what was promised.
-pub(crate) fn storage(header: &Header, as_source: bool) -> Result<Storage> {
+pub fn storage(header: &Header, as_source: bool) -> Result<Storage> {
     let samples = &header.samples;
     let sample = SampleType::ALL
         .into_iter()
         .find(|sample| sample.name() == samples.kind)
-        .ok_or_else(|| {
-            anyhow!(
-                "the file's samples are of the unknown type {}",
-                samples.kind
-            )
+        .ok_or_else(|| Error::UnknownSamples {
+            kind: samples.kind.clone(),
         })?;
     let mut band = BandMetadata {
         unit: samples.unit.clone(),

@@ -1,0 +1,66 @@
+//! What a neural terrain file says of itself, as JSON.
+
+use serde_json::{Value, json};
+use terrane::format::{Method, Promise, Reader};
+use terrane::hexadecimal;
+
+use crate::placement::georeference;
+
+/// The name of a method.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Integers => "integers",
+        Method::TransInr => "transinr",
+        Method::Functa => "functa",
+        Method::Huvr => "huvr",
+        Method::HuvrSiren => "huvr-siren",
+        Method::Context => "context",
+    }
+}
+
+/// The method of a name.
+pub(crate) fn method_named(name: &str) -> Option<Method> {
+    [
+        Method::Integers,
+        Method::TransInr,
+        Method::Functa,
+        Method::Huvr,
+        Method::HuvrSiren,
+        Method::Context,
+    ]
+    .into_iter()
+    .find(|&method| method_name(method) == name)
+}
+
+/// The description of a file; needs no model.
+pub fn describe(reader: &Reader) -> Value {
+    let header = reader.header();
+    let pyramid = &header.pyramid;
+    let (width, height) = pyramid.size(0).unwrap_or_default();
+    let statistics = &header.statistics;
+    let crs = georeference(header).crs;
+    let levels: Vec<(u32, u32)> = (0..pyramid.levels())
+        .filter_map(|level| pyramid.size(level))
+        .collect();
+    let (promise, bound) = match header.promise {
+        Promise::None => ("none".to_owned(), None),
+        Promise::MaxError(bound) => (format!("no error above {bound} m"), Some(bound)),
+        Promise::Lossless { .. } => ("lossless".to_owned(), None),
+    };
+    json!({
+        "bytes": reader.length(), "width": width, "height": height, "tile": pyramid.side(),
+        "levels": levels, "tiles": pyramid.tiles(), "tiles_with_data": statistics.tiles,
+        "method": method_name(header.method),
+        "model": header.model.as_ref().map(|model| json!({
+            "name": model.name, "sha256": hexadecimal(&model.sha256), "embedded": model.embedded.is_some(),
+        })),
+        "promise": promise, "bound_m": bound, "lossless": matches!(header.promise, Promise::Lossless { .. }),
+        "pixels": statistics.pixels,
+        "bpp": reader.length() as f64 * 8.0 / statistics.pixels.max(1) as f64,
+        "rmse_m": statistics.rmse_m, "max_error_m": statistics.max_error_m,
+        "lowest_m": statistics.lowest_m, "highest_m": statistics.highest_m,
+        "crs": crs.to_string(), "horizontal_epsg": crs.horizontal_epsg(), "vertical_epsg": crs.vertical_epsg(),
+        "affine": header.affine, "pixel_is_point": header.pixel_is_point,
+        "sample_type": header.samples.kind, "nodata": header.samples.nodata, "unit": header.samples.unit,
+    })
+}

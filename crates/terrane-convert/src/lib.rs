@@ -1,0 +1,30 @@
+//! Rasters to neural terrain files and back: what the command and the Python package share.
+//!
+//! [`Settings`] say how a raster is encoded, [`encode`] does it, [`decode`] goes back, [`verify()`] compares. A
+//! [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
+//! ([`Plan::merge`]).
+
+#![forbid(unsafe_code)]
+
+mod decode;
+mod describe;
+mod encode;
+mod error;
+mod ground;
+mod input;
+pub mod placement;
+mod plan;
+mod settings;
+mod shards;
+mod verify;
+
+pub use decode::{Decoding, View, open, pixel_window};
+pub use describe::{describe, method_name};
+pub use encode::{Encoded, encode};
+pub use error::{Error, Result};
+pub use ground::{crs_unit_m, ground, is_geographic, map_unit_m, unit_m};
+pub use input::Checks;
+pub use plan::{Plan, Split};
+pub use settings::{ModelFile, Prepared, Settings, Target};
+pub use shards::{Merged, ShardReport, shard_path};
+pub use verify::{Verification, verify};

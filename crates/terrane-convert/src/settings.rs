@@ -1,0 +1,264 @@
+//! How a raster is to be encoded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
+use terrane::methods::MethodConfig;
+use terrane::{FileModel, Profile, Rate, TileCodec, TrainedModel};
+use terrane_geo::{HeightUnit, RasterInfo, SampleType};
+
+use crate::placement::{affine_numbers, geo_keys, samples};
+use crate::{Error, Result};
+
+/// What a file is to reach; at most one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Target {
+    /// No valid pixel farther off than 0.1 m; the tokens alone where bits are given.
+    #[default]
+    Usual,
+    /// No valid pixel farther off than so many metres.
+    MaxError(f64),
+    /// A root mean square error in metres.
+    Rmse(f64),
+    /// Bits per pixel.
+    Bpp(f64),
+    /// Every height as it was.
+    Lossless,
+}
+
+/// How a raster is to be encoded.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The method; the context codec without it, or the one that the model or the bits call for.
+    pub method: Option<Method>,
+    /// Which of the context codec's models.
+    pub profile: Profile,
+    /// How hard the context codec tries, from 0 to 3.
+    pub effort: u8,
+    /// The model's file; without it the one inside the program.
+    pub model: Option<PathBuf>,
+    /// Whether the model goes into the file.
+    pub embed_model: bool,
+    /// What is to be reached.
+    pub target: Target,
+    /// Whether every tile reaches a root mean square error or a rate by itself.
+    pub per_tile: bool,
+    /// Bits of a token's symbol.
+    pub bits: Option<u8>,
+    /// Whether symbols are stored in their width.
+    pub fixed_width: bool,
+    /// Side of a tile; 512 for the context codec and 256 for the others without it.
+    pub tile: Option<u16>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            method: None,
+            profile: Profile::Standard,
+            effort: 1,
+            model: None,
+            embed_model: false,
+            target: Target::Usual,
+            per_tile: false,
+            bits: None,
+            fixed_width: false,
+            tile: None,
+        }
+    }
+}
+
+/// A model and its file.
+pub type ModelFile = (FileModel, Vec<u8>);
+
+/// Settings that were checked, with their model.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The method.
+    pub method: Method,
+    /// The model, where the method has one.
+    pub model: Option<ModelFile>,
+    /// What is to be reached.
+    pub rate: Rate,
+    /// Whether that is meant for the whole file, and found by trying.
+    pub is_whole: bool,
+    bits: u8,
+    coding: Coding,
+    effort: u8,
+    side: u16,
+    embed_model: bool,
+}
+
+fn method_of(model: &FileModel) -> Method {
+    match model.network().map(|network| &network.config) {
+        None => Method::Context,
+        Some(MethodConfig::TransInr(_)) => Method::TransInr,
+        Some(MethodConfig::Functa(_)) => Method::Functa,
+        Some(MethodConfig::Huvr(_)) => Method::Huvr,
+        Some(MethodConfig::HuvrSiren(_)) => Method::HuvrSiren,
+    }
+}
+
+fn built_in_network() -> ModelFile {
+    (
+        FileModel::Network(Arc::new(TrainedModel::built_in().clone())),
+        TrainedModel::built_in_bytes().to_vec(),
+    )
+}
+
+/// Reads a model from its file.
+pub(crate) fn read_model(path: &Path) -> Result<ModelFile> {
+    let file = std::fs::read(path).map_err(|source| Error::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    let model = FileModel::from_bytes(&file).map_err(|source| Error::UnusableModel {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok((model, file))
+}
+
+impl Settings {
+    fn rate(&self) -> Result<Rate> {
+        let positive = |name, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                Ok(value)
+            } else {
+                Err(Error::NotPositive { name, value })
+            }
+        };
+        Ok(match self.target {
+            Target::MaxError(bound) => Rate::MaxError(positive("max-error", bound)?),
+            Target::Rmse(target) => Rate::Rmse(positive("rmse", target)?),
+            Target::Bpp(target) => Rate::Bpp(positive("bpp", target)?),
+            Target::Lossless => Rate::Lossless,
+            Target::Usual if self.bits.is_some() => Rate::Tokens,
+            Target::Usual => Rate::MaxError(0.1),
+        })
+    }
+
+    /// The method, and the model and its file where it has one.
+    fn method(&self, rate: Rate) -> Result<(Method, Option<ModelFile>)> {
+        let wants_tokens = self.bits.is_some() || self.fixed_width;
+        if wants_tokens && matches!(self.method, Some(Method::Integers | Method::Context)) {
+            return Err(Error::NoTokens);
+        }
+        if self.method == Some(Method::Integers) {
+            if self.model.is_some() || self.embed_model {
+                return Err(Error::NoModel);
+            }
+            return Ok((Method::Integers, None));
+        }
+        let (model, file) = match (&self.model, self.method) {
+            (Some(path), _) => read_model(path)?,
+            (None, Some(Method::HuvrSiren)) => built_in_network(),
+            (None, None) if wants_tokens => built_in_network(),
+            (None, None | Some(Method::Context)) => {
+                (self.profile.model(), self.profile.bytes().to_vec())
+            }
+            _ => return Err(Error::NoBuiltIn),
+        };
+        let method = method_of(&model);
+        if self.method.is_some_and(|asked| asked != method) {
+            return Err(Error::OtherMethod {
+                name: model.name().to_owned(),
+            });
+        }
+        if method != Method::Context && rate == Rate::Lossless {
+            return Err(Error::LossyNetwork);
+        }
+        if method == Method::Context && wants_tokens {
+            return Err(Error::NoTokens);
+        }
+        Ok((method, Some((model, file))))
+    }
+
+    /// Checks the settings and reads the model.
+    pub fn prepare(&self) -> Result<Prepared> {
+        let rate = self.rate()?;
+        let (method, model) = self.method(rate)?;
+        let usual = if method == Method::Context { 512 } else { 256 };
+        let tile = self.tile.unwrap_or(usual);
+        if let Some(side) = model.as_ref().and_then(|(model, _)| model.side())
+            && side != usize::from(tile)
+        {
+            return Err(Error::TileOfModel { side, tile });
+        }
+        let is_searched = matches!(rate, Rate::Rmse(_) | Rate::Bpp(_));
+        Ok(Prepared {
+            method,
+            model,
+            rate,
+            is_whole: is_searched && method == Method::Context && !self.per_tile,
+            bits: self.bits.unwrap_or(8),
+            coding: if self.fixed_width {
+                Coding::Fixed
+            } else {
+                Coding::Shortest
+            },
+            effort: self.effort,
+            side: tile,
+            embed_model: self.embed_model,
+        })
+    }
+}
+
+impl Prepared {
+    /// The model's file, where it goes into the file.
+    pub fn embedded(&self) -> Option<&[u8]> {
+        let (_, file) = self.model.as_ref().filter(|_| self.embed_model)?;
+        Some(file)
+    }
+
+    /// The head of the file and the codec of its tiles, at a rate.
+    pub fn start(&self, info: &RasterInfo, rate: Rate) -> Result<(Header, TileCodec)> {
+        let size = |value: usize| u32::try_from(value).map_err(|_| Error::RasterTooLarge);
+        let (width, height) = (size(info.width())?, size(info.height())?);
+        let crs = &info.georeference.crs;
+        let code = |epsg: Option<u16>| epsg.map_or(0, u32::from);
+        let model = self.model.as_ref().map(|(model, _)| model);
+        // Heights of 32 bits in metres stay so; in feet or scaled they are no longer 32-bit floats here.
+        let is_f32 = info.storage.sample == SampleType::F32
+            && info.unit == HeightUnit::Metre
+            && (info.storage.band.scale, info.storage.band.offset) == (1.0, 0.0);
+        let header = Header {
+            pyramid: Pyramid::new(
+                width,
+                height,
+                self.side,
+                Pyramid::levels_for(width, height, self.side),
+            )?,
+            method: self.method,
+            affine: affine_numbers(&info.georeference.anchor),
+            is_placed: info.georeference.placed,
+            pixel_is_point: crs.pixel_is_point(),
+            epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
+            geo_keys: geo_keys(crs),
+            wkt: String::new(),
+            samples: samples(info),
+            promise: match rate {
+                Rate::MaxError(bound) => Promise::MaxError(bound),
+                Rate::Lossless => Promise::Lossless { as_f32: is_f32 },
+                _ => Promise::None,
+            },
+            statistics: Statistics::default(),
+            model: model.map(|model| ModelId {
+                sha256: model.sha256(),
+                name: model.name().to_owned(),
+                address: String::new(),
+                embedded: None,
+            }),
+        };
+        let codec = TileCodec {
+            model: model.cloned(),
+            bits: self.bits,
+            coding: self.coding,
+            rate,
+            is_f32,
+            effort: self.effort,
+        };
+        Ok((header, codec))
+    }
+}

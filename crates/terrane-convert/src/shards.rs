@@ -1,0 +1,200 @@
+//! The shards of a plan: each made by itself, and all of them merged.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use terrane::encode::Report;
+use terrane::format::LocalFile;
+use terrane::merge::Merge;
+use terrane::shard::{ShardEncoding, ShardFile, ShardId};
+use terrane::{Measured, Terrain};
+use terrane_geo::{AtomicFile, Existing, Pieces, refuse_existing};
+
+use crate::{Error, Plan, Result};
+
+/// A shard that is there now.
+#[derive(Debug)]
+pub struct ShardReport {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Whether it was there before.
+    pub was_there: bool,
+    /// What was measured at full resolution.
+    pub measured: Measured,
+}
+
+/// A merged file.
+#[derive(Debug)]
+pub struct Merged {
+    /// Its bytes.
+    pub bytes: u64,
+    /// What was measured at full resolution.
+    pub measured: Measured,
+}
+
+/// The file of a shard in the folder of all.
+pub fn shard_path(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("shard-{number:06}.trs"))
+}
+
+impl Plan {
+    fn shard_id(&self, number: u32) -> ShardId {
+        ShardId {
+            plan: self.sha256(),
+            number,
+        }
+    }
+
+    /// Encodes a shard into a folder. One that is there and whole is left as it is; one that is damaged or of another plan
+    /// is replaced. The file appears under its name when it is complete, so workers may be killed and may do the same twice.
+    pub fn encode(
+        &self,
+        number: u32,
+        folder: &Path,
+        model: Option<&Path>,
+        jobs: usize,
+        progress: &mut Report,
+    ) -> Result<ShardReport> {
+        let division = self.division();
+        let area = *division.areas.get(number as usize).ok_or(Error::NoShard {
+            number,
+            count: division.areas.len(),
+        })?;
+        let header = self.header()?;
+        let pyramid = &header.pyramid;
+        let id = self.shard_id(number);
+        let path = shard_path(folder, number);
+        if let Ok(file) = LocalFile::open(&path)
+            && let Ok(shard) = ShardFile::open(Box::new(file), id, pyramid, &area, division.top)
+            && shard.check().is_ok()
+        {
+            return Ok(ShardReport {
+                bytes: length(&path)?,
+                path,
+                was_there: true,
+                measured: shard.measured(pyramid),
+            });
+        }
+        let failed = |source| Error::Unwritable {
+            path: path.clone(),
+            source,
+        };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        // Only the rasters that this shard reads are opened: a country is thousands of them.
+        let window = area.window(pyramid);
+        let mut pieces = Vec::new();
+        for input in &self.inputs {
+            let piece = input.piece();
+            if piece.window.intersection(&window).is_some() {
+                input.check()?;
+                pieces.push(piece);
+            }
+        }
+        let pieces = Pieces::new(pieces);
+        let model = self.model(model)?;
+        let codec = self.codec(model.as_ref());
+        let encoding = ShardEncoding {
+            id,
+            pyramid,
+            codec: &codec,
+            area,
+            top: division.top,
+            jobs,
+        };
+        let mut file = AtomicFile::create(&path, Existing::Replace)?;
+        let mut out = BufWriter::new(file.file());
+        let measured = encoding.run(
+            &mut out,
+            &mut |window| {
+                let grid = pieces.read(window);
+                grid.map(|grid| grid.heights)
+                    .map_err(|error| terrane::Error::Source(Box::new(error)))
+            },
+            progress,
+        )?;
+        out.flush().map_err(failed)?;
+        drop(out);
+        file.commit()?;
+        Ok(ShardReport {
+            bytes: length(&path)?,
+            path,
+            was_there: false,
+            measured,
+        })
+    }
+
+    /// Checks all shards of a folder and writes the file that one encoding of the whole would have written.
+    pub fn merge(
+        &self,
+        folder: &Path,
+        out: &Path,
+        existing: Existing,
+        model: Option<&Path>,
+        jobs: usize,
+        progress: &mut Report,
+    ) -> Result<Merged> {
+        refuse_existing(out, existing)?;
+        let division = self.division();
+        let count = division.areas.len();
+        for number in 0..count as u32 {
+            let path = shard_path(folder, number);
+            if !path.is_file() {
+                return Err(Error::MissingShard {
+                    number,
+                    count,
+                    path,
+                });
+            }
+        }
+        let failed = |source| Error::Unwritable {
+            path: out.to_owned(),
+            source,
+        };
+        let model = self.model(model)?;
+        let codec = self.codec(model.as_ref());
+        let mut file = AtomicFile::create(out, existing)?;
+        let merge = Merge {
+            header: self.header()?,
+            codec: &codec,
+            embedded: model
+                .as_ref()
+                .filter(|_| self.embeds_model())
+                .map(|(_, file)| &file[..]),
+            division: &division,
+            plan: self.sha256(),
+            jobs,
+        };
+        let target = file.file().try_clone().map_err(failed)?;
+        let (writer, measured) = merge.run(
+            BufWriter::new(target),
+            &mut |number| Ok(Box::new(LocalFile::open(&shard_path(folder, number))?)),
+            progress,
+        )?;
+        drop(
+            writer
+                .into_inner()
+                .map_err(|error| failed(error.into_error()))?,
+        );
+        // The index and every place of it, before anybody trusts the file.
+        let written = file.file().try_clone().map_err(failed)?;
+        let source = Box::new(LocalFile::from_file(written)?);
+        Terrain::open(source, model.map(|(model, _)| model))?
+            .reader()
+            .check_layout()?;
+        file.commit()?;
+        Ok(Merged {
+            bytes: length(out)?,
+            measured,
+        })
+    }
+}
+
+fn length(path: &Path) -> Result<u64> {
+    let metadata = std::fs::metadata(path).map_err(|source| Error::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(metadata.len())
+}

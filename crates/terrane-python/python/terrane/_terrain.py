@@ -1,0 +1,288 @@
+"""An open neural terrain file."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from terrane._terrane import File
+
+
+def is_address(path: str) -> bool:
+    """Whether a path is an address (https://…, s3://…) rather than a file of this machine."""
+    return "://" in path
+
+
+def location(path: str | os.PathLike[str]) -> str:
+    """A path that means the same in every folder, so that a file can be sent to another process."""
+    text = os.fspath(path)
+    return text if is_address(text) else os.path.abspath(text)
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    model: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+) -> Terrain:
+    """Opens a neural terrain file of this machine or at an address (https://…, s3://…).
+
+    Reads the head alone; tiles are fetched and decoded when they are needed. ``model`` is the file of its model, where it is
+    neither in the file nor in this package; ``jobs`` is the number of threads, all cores without it.
+
+    >>> import terrane
+    >>> with terrane.open("dem.trn") as terrain:
+    ...     terrain.method, terrain.bound_m
+    ('context', 0.1)
+    """
+    return Terrain(path, model=model, jobs=jobs)
+
+
+class Terrain:
+    """A neural terrain file: heights on its grid, and a continuous surface between them.
+
+    >>> import terrane
+    >>> terrain = terrane.open("dem.trn")
+    >>> terrain
+    <terrane.Terrain 'dem.trn': 300 x 280 pixels, EPSG:2056+5728, context, within 0.1 m>
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        model: str | os.PathLike[str] | None = None,
+        jobs: int | None = None,
+    ) -> None:
+        self.path = location(path)
+        self._model = None if model is None else location(model)
+        self._jobs = jobs
+        self._open: File | None = File(self.path, self._model, jobs)
+
+    @property
+    def _file(self) -> File:
+        if self._open is None:
+            raise ValueError("the file is closed")
+        return self._open
+
+    def close(self) -> None:
+        """Closes the file and forgets its tiles."""
+        self._open = None
+
+    def __enter__(self) -> Terrain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process opens the file again.
+        return _reopen, (self.path, self._model, self._jobs)
+
+    def __repr__(self) -> str:
+        name = os.path.basename(self.path)
+        if self._open is None:
+            return f"<terrane.Terrain {name!r}: closed>"
+        rows, columns = self.shape
+        parts = [f"{columns} x {rows} pixels", self.crs or "no system", self.method]
+        if self.lossless:
+            parts.append("lossless")
+        elif self.bound_m is not None:
+            parts.append(f"within {self.bound_m} m")
+        return f"<terrane.Terrain {name!r}: {', '.join(parts)}>"
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """All that the file says of itself, as ``terrane info --json`` prints it."""
+        description: dict[str, Any] = json.loads(self._file.describe())
+        return description
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns at full resolution."""
+        return self.info["height"], self.info["width"]
+
+    @property
+    def levels(self) -> list[tuple[int, int]]:
+        """Rows and columns of full resolution and of each overview, every one half of the one before."""
+        return [(height, width) for width, height in self.info["levels"]]
+
+    @property
+    def tile(self) -> int:
+        """The side of a tile in pixels."""
+        return int(self.info["tile"])
+
+    @property
+    def method(self) -> str:
+        """How heights became symbols."""
+        return str(self.info["method"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What :meth:`read` gives: floats that hold heights as finely as was promised."""
+        return np.dtype(self._file.dtype())
+
+    @property
+    def crs(self) -> str | None:
+        """The system, as ``EPSG:2056`` or, with a vertical one, ``EPSG:2056+5728``; ``None`` without a code."""
+        name = str(self.info["crs"])
+        return name if name.startswith("EPSG:") else None
+
+    @property
+    def transform(self) -> tuple[float, float, float, float, float, float]:
+        """The transform from pixel corners, in the order of rasterio and ``affine.Affine``."""
+        return self.level_transform(0)
+
+    def level_transform(self, level: int) -> tuple[float, float, float, float, float, float]:
+        """The transform of an overview."""
+        a, b, c, d, e, f = self._file.transform(level)
+        return a, b, c, d, e, f
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, bottom, right and top."""
+        rows, columns = self.shape
+        a, b, c, d, e, f = self.transform
+        corners = [(0, 0), (columns, 0), (0, rows), (columns, rows)]
+        xs = [c + a * column + b * row for column, row in corners]
+        ys = [f + d * column + e * row for column, row in corners]
+        return min(xs), min(ys), max(xs), max(ys)
+
+    @property
+    def nodata(self) -> float | None:
+        """The source's value of pixels without data; they are NaN here."""
+        value: float | None = self.info["nodata"]
+        return value
+
+    @property
+    def bound_m(self) -> float | None:
+        """The promised greatest error of any valid pixel in metres."""
+        value: float | None = self.info["bound_m"]
+        return value
+
+    @property
+    def lossless(self) -> bool:
+        """Whether every height is the source's."""
+        return bool(self.info["lossless"])
+
+    @property
+    def rmse_m(self) -> float:
+        """The root mean square error that was measured when the file was made."""
+        return float(self.info["rmse_m"])
+
+    @property
+    def max_error_m(self) -> float:
+        """The greatest error that was measured when the file was made."""
+        return float(self.info["max_error_m"])
+
+    def xy(self, row: Any, column: Any) -> tuple[Any, Any]:
+        """Map coordinates of the centres of pixels.
+
+        >>> import terrane
+        >>> terrane.open("dem.trn").xy(0, 0)
+        (2600000.5, 1199999.5)
+        """
+        a, b, c, d, e, f = self.transform
+        row, column = _numbers(row) + 0.5, _numbers(column) + 0.5
+        return _plain(c + a * column + b * row), _plain(f + d * column + e * row)
+
+    def read(
+        self,
+        bbox: tuple[float, float, float, float] | None = None,
+        resolution: float | None = None,
+        level: int = 0,
+    ) -> np.ndarray[Any, Any]:
+        """Heights in metres on a grid, NaN where there is no data.
+
+        ``bbox`` is left, bottom, right, top in map units; ``resolution`` any pixel size in map units (finer ones sample the
+        surface, coarser ones take means); ``level`` an overview instead.
+
+        >>> import terrane
+        >>> terrain = terrane.open("dem.trn")
+        >>> terrain.read(bbox=(2600010, 1199900, 2600050, 1199920), resolution=0.5).shape
+        (40, 80)
+        >>> terrain.read(level=1).shape
+        (140, 150)
+        """
+        return self.grid(bbox, resolution, level)[0]
+
+    def grid(
+        self,
+        bbox: tuple[float, float, float, float] | None = None,
+        resolution: float | None = None,
+        level: int = 0,
+    ) -> tuple[np.ndarray[Any, Any], tuple[float, float, float, float, float, float]]:
+        """As :meth:`read`, with the transform of the grid."""
+        if resolution is not None and level:
+            raise ValueError("give a resolution or a level")
+        if bbox is not None:
+            left, bottom, right, top = (float(value) for value in bbox)
+            if not (left < right and bottom < top):
+                raise ValueError("bbox must be left, bottom, right, top")
+            bbox = left, bottom, right, top
+        heights, (a, b, c, d, e, f) = self._file.read(bbox, resolution, level)
+        return heights, (a, b, c, d, e, f)
+
+    def window(
+        self, column: int, row: int, width: int, height: int, level: int = 0
+    ) -> np.ndarray[Any, Any]:
+        """Heights of a window in pixels; what is asked for twice is decoded once, for a few tiles."""
+        return self._file.window(level, (column, row), (width, height))
+
+    def _sample(self, name: str, x: Any, y: Any) -> Any:
+        x, y = np.broadcast_arrays(_numbers(x), _numbers(y))
+        values = self._file.sample(name, x.ravel(), y.ravel())
+        return _plain(values.reshape(x.shape))
+
+    def height(self, x: Any, y: Any) -> Any:
+        """Heights of the surface in metres at map coordinates: numbers or arrays, NaN where there is no data.
+
+        >>> import numpy as np, terrane
+        >>> terrain = terrane.open("dem.trn")
+        >>> terrain.height(np.array([2600100.0, 0.0]), 1199900.0).shape
+        (2,)
+        >>> bool(np.isnan(terrain.height(0.0, 0.0)))
+        True
+        """
+        return self._sample("height", x, y)
+
+    def slope(self, x: Any, y: Any) -> Any:
+        """Slopes in degrees, analytic."""
+        return self._sample("slope", x, y)
+
+    def aspect(self, x: Any, y: Any) -> Any:
+        """Where the ground falls to, in degrees clockwise from north; NaN where it is level."""
+        return self._sample("aspect", x, y)
+
+    def gradient(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Metres of height per metre to the east and to the north."""
+        return self._sample("gradient_east", x, y), self._sample("gradient_north", x, y)
+
+    def laplacian(self, x: Any, y: Any) -> Any:
+        """The sum of the second derivatives in 1/m, positive where the ground is hollow."""
+        return self._sample("laplacian", x, y)
+
+    def profile_curvature(self, x: Any, y: Any) -> Any:
+        """Curvature along the slope in 1/m, positive where the ground is convex."""
+        return self._sample("profile_curvature", x, y)
+
+    def plan_curvature(self, x: Any, y: Any) -> Any:
+        """Curvature of contour lines in 1/m, positive where the ground is convex; NaN where it is level."""
+        return self._sample("plan_curvature", x, y)
+
+
+def _reopen(path: str, model: str | None, jobs: int | None) -> Terrain:
+    return Terrain(path, model=model, jobs=jobs)
+
+
+def _numbers(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _plain(values: np.ndarray[Any, Any]) -> Any:
+    """A number for a number, an array for an array."""
+    return float(values) if np.ndim(values) == 0 else values

@@ -1,0 +1,110 @@
+//! Errors as Python sees them.
+
+use std::error::Error as _;
+use std::io::ErrorKind;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{
+    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyValueError,
+};
+use pyo3::prelude::*;
+use terrane::format::Error as FormatError;
+
+create_exception!(
+    terrane,
+    TerraneError,
+    PyException,
+    "A raster or a file that cannot be converted, with one sentence that says why."
+);
+
+/// Any error on its way to Python.
+pub(crate) enum Failure {
+    Convert(terrane_convert::Error),
+    /// A value that an argument cannot have.
+    Argument(String),
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl<E: Into<terrane_convert::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Convert(error.into())
+    }
+}
+
+/// An argument that cannot be.
+pub(crate) fn refuse<T>(reason: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Argument(reason.into()))
+}
+
+/// The names of options as Python writes them: `--max-error` is `max_error` here.
+fn pythonic(text: &str) -> String {
+    let mut parts = text.split("--");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part
+            .find(|character: char| !character.is_ascii_lowercase() && character != '-')
+            .unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        out.push_str(&name.replace('-', "_"));
+        out.push_str(rest);
+    }
+    out
+}
+
+fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        // A transparent error says the same as its source.
+        if !text.ends_with(&part) {
+            text.push_str(": ");
+            text.push_str(&part);
+        }
+        cause = error.source();
+    }
+    pythonic(&text)
+}
+
+/// The kind of an input or output error below, where there is one.
+fn io_kind(error: &terrane_convert::Error) -> Option<ErrorKind> {
+    if let terrane_convert::Error::Terrain(terrane::Error::Format(FormatError::Io(source))) = error
+    {
+        return Some(source.kind());
+    }
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return Some(error.kind());
+        }
+        cause = error.source();
+    }
+    None
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        use terrane_convert::Error;
+        let error = match failure {
+            Failure::Argument(reason) => return PyValueError::new_err(reason),
+            Failure::Convert(error) => error,
+        };
+        let text = sentence(&error);
+        match &error {
+            Error::Raster(terrane_geo::Error::Exists { .. }) => PyFileExistsError::new_err(text),
+            Error::NoShard { .. } | Error::NoLevel { .. } => PyIndexError::new_err(text),
+            Error::MissingShard { .. } => PyFileNotFoundError::new_err(text),
+            Error::NotPositive { .. }
+            | Error::NoTokens
+            | Error::NoModel
+            | Error::NoBuiltIn
+            | Error::LossyNetwork
+            | Error::TileOfModel { .. }
+            | Error::WholeRate
+            | Error::Terrain(terrane::Error::Setting { .. }) => PyValueError::new_err(text),
+            _ if io_kind(&error) == Some(ErrorKind::NotFound) => PyFileNotFoundError::new_err(text),
+            _ => TerraneError::new_err(text),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! An open neural terrain file.
+
+use std::path::PathBuf;
+
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use terrane::format::{LevelTile, Reader, TileId, Window, record};
+use terrane::parallel::in_parallel;
+use terrane::{Sample, Terrain};
+use terrane_convert::placement::{affine, georeference, storage};
+use terrane_convert::{Decoding, ground, map_unit_m};
+use terrane_geo::{Affine, SampleType};
+
+use crate::failure::{Failure, Outcome, refuse};
+use crate::settings::threads;
+
+/// Points that a thread takes at a time.
+const POINTS: usize = 512;
+/// Tiles that are decoded for a window and kept for the next one; more are only passed through.
+const KEPT_TILES: usize = 4;
+
+/// Pixels of one array: memory for more is asked for by mistake.
+const MOST_PIXELS: usize = 1 << 30;
+
+/// An open file.
+#[pyclass(frozen, module = "terrane._terrane")]
+pub(crate) struct File {
+    terrain: Terrain,
+    jobs: usize,
+}
+
+/// Six numbers in rasterio's order.
+fn numbers(affine: &Affine) -> [f64; 6] {
+    [
+        affine.x_per_column,
+        affine.x_per_row,
+        affine.x,
+        affine.y_per_column,
+        affine.y_per_row,
+        affine.y,
+    ]
+}
+
+/// What can be asked of the surface at a point.
+fn quantity(name: &str, sample: &Sample, unit_m: [f64; 2]) -> Option<f64> {
+    let derivatives = || ground(sample, unit_m);
+    Some(match name {
+        "height" => sample.height,
+        "gradient_east" => derivatives().gradient[0],
+        "gradient_north" => derivatives().gradient[1],
+        "slope" => derivatives().slope_deg(),
+        "aspect" => derivatives().aspect_deg().unwrap_or(f64::NAN),
+        "laplacian" => derivatives().laplacian(),
+        "profile_curvature" => derivatives().profile_curvature(),
+        "plan_curvature" => derivatives().plan_curvature().unwrap_or(f64::NAN),
+        _ => return None,
+    })
+}
+
+impl File {
+    /// Heights of floats that are as fine as the file's promise: 32 or 64 bits.
+    fn is_wide(&self) -> Outcome<bool> {
+        let sample = storage(self.terrain.header(), false)?.sample;
+        Ok(sample == SampleType::F64)
+    }
+
+    fn array(
+        &self,
+        py: Python,
+        heights: Vec<f64>,
+        (height, width): (usize, usize),
+    ) -> PyResult<Py<PyAny>> {
+        let shape = |_| Failure::Argument("the heights do not fill the grid".into());
+        Ok(if self.is_wide()? {
+            let array = Array2::from_shape_vec((height, width), heights).map_err(shape)?;
+            array.into_pyarray(py).into_any().unbind()
+        } else {
+            let heights: Vec<f32> = heights.into_iter().map(|height| height as f32).collect();
+            let array = Array2::from_shape_vec((height, width), heights).map_err(shape)?;
+            array.into_pyarray(py).into_any().unbind()
+        })
+    }
+}
+
+/// What a file says of itself, as JSON; needs no model.
+#[pyfunction]
+pub(crate) fn describe(py: Python, path: PathBuf) -> PyResult<String> {
+    let open = || -> Outcome<_> {
+        let opened = terrane::source(&path).and_then(|source| Ok(Reader::open(source)?));
+        Ok(opened.map_err(|source| terrane_convert::Error::Open { path, source })?)
+    };
+    let reader = py.detach(open)?;
+    Ok(terrane_convert::describe(&reader).to_string())
+}
+
+#[pymethods]
+impl File {
+    /// Opens a file of this machine or at an address.
+    #[new]
+    #[pyo3(signature = (path, model=None, jobs=None))]
+    fn open(
+        py: Python,
+        path: PathBuf,
+        model: Option<PathBuf>,
+        jobs: Option<usize>,
+    ) -> PyResult<Self> {
+        let open = || -> Outcome<_> { Ok(terrane_convert::open(&path, model.as_deref())?) };
+        let terrain = py.detach(open)?;
+        Ok(Self {
+            terrain,
+            jobs: threads(jobs),
+        })
+    }
+
+    /// What the file says of itself, as JSON.
+    fn describe(&self) -> String {
+        terrane_convert::describe(self.terrain.reader()).to_string()
+    }
+
+    /// The transform from pixel corners at a level, in rasterio's order.
+    fn transform(&self, level: u8) -> [f64; 6] {
+        let place = georeference(self.terrain.header());
+        if level == 0 {
+            return numbers(&affine(self.terrain.corner_affine()));
+        }
+        numbers(&place.coarsened(f64::from(level).exp2()).affine())
+    }
+
+    /// `float32` or `float64`: what holds the heights as finely as was promised.
+    fn dtype(&self) -> PyResult<&'static str> {
+        Ok(if self.is_wide()? {
+            "float64"
+        } else {
+            "float32"
+        })
+    }
+
+    /// Heights of a window of a level; NaN where there is no data.
+    fn window(
+        &self,
+        py: Python,
+        level: u8,
+        corner: (usize, usize),
+        size: (usize, usize),
+    ) -> PyResult<Py<PyAny>> {
+        let ((column, row), (width, height)) = (corner, size);
+        let window = Window {
+            column,
+            row,
+            width,
+            height,
+        };
+        let side = usize::from(self.terrain.header().pyramid.side());
+        let across = |first: usize, size: usize| (first % side + size).div_ceil(side);
+        let heights = py.detach(|| -> Outcome<Vec<f64>> {
+            let is_small = across(column, width) * across(row, height) <= KEPT_TILES;
+            Ok(if is_small {
+                self.terrain.read(level, window)?
+            } else {
+                self.terrain.read_with(level, window, self.jobs)?
+            })
+        })?;
+        self.array(py, heights, (height, width))
+    }
+
+    /// Heights of a part at any pixel size, and their transform.
+    fn read(
+        &self,
+        py: Python,
+        bbox: Option<[f64; 4]>,
+        resolution: Option<f64>,
+        level: u8,
+    ) -> PyResult<(Py<PyAny>, [f64; 6])> {
+        let decoding = Decoding {
+            bbox,
+            resolution,
+            level,
+        };
+        let (heights, shape, transform) = py.detach(|| -> Outcome<_> {
+            let view = decoding.view(&self.terrain)?;
+            if view.width.saturating_mul(view.height) > MOST_PIXELS {
+                return refuse(format!(
+                    "{} x {} pixels are too many for one array: give a bbox or a coarser resolution",
+                    view.width, view.height
+                ));
+            }
+            let transform = numbers(&view.georeference.affine());
+            let heights = view.rows(0..view.height, self.jobs)?;
+            Ok((heights, (view.height, view.width), transform))
+        })?;
+        Ok((self.array(py, heights, shape)?, transform))
+    }
+
+    /// A quantity of the surface at points; NaN where there is no data.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        x: PyReadonlyArray1<f64>,
+        y: PyReadonlyArray1<f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let points: Vec<(f64, f64)> = x
+            .as_array()
+            .iter()
+            .copied()
+            .zip(y.as_array().iter().copied())
+            .collect();
+        let values = py.detach(|| -> Outcome<Vec<f64>> {
+            let surface = self.terrain.surface()?;
+            let scale = map_unit_m(&self.terrain, None)?;
+            let is_geographic = scale[0] != scale[1];
+            let work = |part: usize| {
+                let points = &points[part * POINTS..((part + 1) * POINTS).min(points.len())];
+                let mut values = Vec::with_capacity(points.len());
+                for &(x, y) in points {
+                    let value = match surface.at(x, y) {
+                        Ok(sample) => {
+                            let scale = if is_geographic {
+                                map_unit_m(&self.terrain, Some(y)).unwrap_or(scale)
+                            } else {
+                                scale
+                            };
+                            quantity(name, &sample, scale).unwrap_or(f64::NAN)
+                        }
+                        Err(terrane::Error::NoHeight { .. }) => f64::NAN,
+                        Err(error) => return Err(error),
+                    };
+                    values.push(value);
+                }
+                Ok(values)
+            };
+            let parts = in_parallel(0..points.len().div_ceil(POINTS), self.jobs, &work)?;
+            Ok(parts.concat())
+        })?;
+        Ok(values.into_pyarray(py))
+    }
+
+    /// The record of a tile as it stands in the file, with the checksum of tile 0; `None` where it has no data.
+    fn record<'py>(
+        &self,
+        py: Python<'py>,
+        level: u8,
+        column: usize,
+        row: usize,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let place = LevelTile {
+            level,
+            id: TileId { column, row },
+        };
+        let bytes = py.detach(|| -> Outcome<_> {
+            let number = self.terrain.header().pyramid.number(place)?;
+            let bytes = self.terrain.reader().bytes(place)?;
+            let bytes = bytes.map(|bytes| record::renumber(bytes, number, 0));
+            Ok(bytes.transpose()?)
+        })?;
+        Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+}

@@ -1,0 +1,92 @@
+//! Encodings in shards.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use terrane_convert::{Checks, Plan, Split};
+
+use crate::settings::{Options, detached, existing, threads};
+
+/// Writes a plan; the number of its shards.
+#[pyfunction]
+#[pyo3(signature = (sources, plan, options, *, shards, shard_tiles, hash, overwrite))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+pub(crate) fn shard_plan(
+    py: Python,
+    sources: Vec<PathBuf>,
+    plan: PathBuf,
+    options: Options,
+    shards: Option<usize>,
+    shard_tiles: usize,
+    hash: bool,
+    overwrite: bool,
+) -> PyResult<usize> {
+    let settings = options.settings()?;
+    detached(py, None, |_| {
+        terrane_geo::refuse_existing(&plan, existing(overwrite))?;
+        let split = shards.map_or(Split::Tiles(shard_tiles), Split::Shards);
+        let checks = if hash { Checks::Hash } else { Checks::Time };
+        let made = Plan::new(&sources, &settings, split, checks)?;
+        made.write(&plan, existing(overwrite))?;
+        Ok(made.shards())
+    })
+}
+
+/// Encodes a shard: its file, its bytes, whether it was there before, pixels, greatest error.
+#[pyfunction]
+#[pyo3(signature = (plan, shard, folder, *, model, jobs, progress))]
+pub(crate) fn shard_encode(
+    py: Python,
+    plan: PathBuf,
+    shard: u32,
+    folder: PathBuf,
+    model: Option<PathBuf>,
+    jobs: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(PathBuf, u64, bool, u64, f64)> {
+    detached(py, progress.as_ref(), |progress| {
+        let plan = Plan::read(&plan)?;
+        let report = plan.encode(shard, &folder, model.as_deref(), threads(jobs), progress)?;
+        let measured = report.measured;
+        Ok((
+            report.path,
+            report.bytes,
+            report.was_there,
+            measured.pixels,
+            measured.max_error_m,
+        ))
+    })
+}
+
+/// Merges all shards: bytes of the file, pixels, root mean square and greatest error.
+#[pyfunction]
+#[pyo3(signature = (plan, folder, out, *, model, overwrite, jobs, progress))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+pub(crate) fn shard_merge(
+    py: Python,
+    plan: PathBuf,
+    folder: PathBuf,
+    out: PathBuf,
+    model: Option<PathBuf>,
+    overwrite: bool,
+    jobs: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(u64, u64, f64, f64)> {
+    detached(py, progress.as_ref(), |progress| {
+        let merged = Plan::read(&plan)?.merge(
+            &folder,
+            &out,
+            existing(overwrite),
+            model.as_deref(),
+            threads(jobs),
+            progress,
+        )?;
+        let measured = merged.measured;
+        Ok((
+            merged.bytes,
+            measured.pixels,
+            measured.rmse_m(),
+            measured.max_error_m,
+        ))
+    })
+}

@@ -1,0 +1,94 @@
+//! Single tiles as bytes, for containers other than our own file.
+//!
+//! The bytes are a record of the file with the checksum of tile 0; an array without any data is one byte, 0.
+
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use terrane::TileCodec;
+use terrane::format::{Coding, Record, Window};
+use terrane_convert::Settings;
+
+use crate::failure::{Failure, Outcome};
+use crate::settings::Options;
+
+/// What stands for an array without data; no record is so short.
+const EMPTY: [u8; 1] = [0];
+/// The number that records have here.
+const NUMBER: u64 = 0;
+
+/// Codes arrays as tiles.
+#[pyclass(frozen, module = "terrane._terrane")]
+pub(crate) struct TileCoder {
+    codec: TileCodec,
+}
+
+fn codec(settings: &Settings, is_f32: bool) -> Outcome<TileCodec> {
+    let prepared = settings.prepare()?;
+    Ok(TileCodec {
+        model: prepared.model.map(|(model, _)| model),
+        bits: 8,
+        coding: Coding::Shortest,
+        rate: prepared.rate,
+        is_f32,
+        effort: settings.effort,
+    })
+}
+
+#[pymethods]
+impl TileCoder {
+    #[new]
+    fn new(options: Options, is_f32: bool) -> PyResult<Self> {
+        Ok(Self {
+            codec: codec(&options.settings()?, is_f32)?,
+        })
+    }
+
+    /// SHA-256 of the model that tiles are made with, where there is one.
+    #[getter]
+    fn model(&self) -> Option<String> {
+        let model = self.codec.model.as_ref()?;
+        Some(terrane::hexadecimal(&model.sha256()))
+    }
+
+    /// The bytes of an array of heights, NaN where there is no data.
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        heights: PyReadonlyArray2<f64>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let view = heights.as_array();
+        let (height, width) = view.dim();
+        let heights: Vec<f64> = view.iter().copied().collect();
+        let bytes = py.detach(|| -> Outcome<Vec<u8>> {
+            let made = self.codec.encode(&heights, Window::whole(width, height))?;
+            Ok(made.map_or_else(
+                || EMPTY.to_vec(),
+                |(record, _)| record.to_bytes(NUMBER, width),
+            ))
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The heights of bytes.
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: &[u8],
+        shape: (usize, usize),
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (height, width) = shape;
+        let heights = py.detach(|| -> Outcome<Vec<f64>> {
+            let window = Window::whole(width, height);
+            if bytes == EMPTY {
+                return Ok(vec![f64::NAN; width * height]);
+            }
+            let record = Record::parse(bytes, NUMBER, window)?;
+            Ok(self.codec.decode(&record, window)?.valid_heights())
+        })?;
+        let array = Array2::from_shape_vec((height, width), heights)
+            .map_err(|_| Failure::Argument("the heights do not fill the array".into()))?;
+        Ok(array.into_pyarray(py))
+    }
+}

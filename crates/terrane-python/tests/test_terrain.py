@@ -1,0 +1,226 @@
+"""Files, their description, their heights and their surface."""
+
+import http.server
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import rasterio
+
+import terrane
+from conftest import CRS, TRANSFORM, hills
+
+
+def read(path):
+    with rasterio.open(path) as file:
+        return file.read(1, masked=True).filled(np.nan)
+
+
+def test_a_raster_comes_back_within_its_bound(dem, trn):
+    source, terrain = read(dem), terrane.open(trn)
+    heights = terrain.read()
+    assert heights.dtype == np.float32 and heights.shape == source.shape
+    assert (np.isnan(heights) == np.isnan(source)).all()
+    assert np.nanmax(np.abs(heights - source)) <= 0.1
+    assert terrain.max_error_m <= terrain.bound_m == 0.1 and 0 < terrain.rmse_m < 0.1
+    report = terrane.verify(trn, against=dem)
+    assert report["holds"] and report["nodata_equal"] and report["failures"] == []
+    assert report["max_error_m"] == pytest.approx(np.nanmax(np.abs(heights - source)), abs=1e-4)
+
+
+def test_the_description_is_rasterios(dem, trn):
+    terrain = terrane.open(trn)
+    with rasterio.open(dem) as file:
+        assert terrain.transform == tuple(file.transform)[:6] == TRANSFORM
+        assert terrain.bounds == tuple(file.bounds)
+        assert terrain.shape == file.shape
+        assert rasterio.CRS.from_string(terrain.crs) == file.crs
+    assert terrain.crs == CRS and terrain.method == "context" and not terrain.lossless
+    assert terrain.levels == [(280, 300), (140, 150), (70, 75), (35, 38)]
+    assert terrane.info(trn) == terrain.info and terrain.info["tile"] == terrain.tile == 64
+
+
+def test_decoding_is_reading(trn, tmp_path):
+    terrain = terrane.open(trn)
+    box = (2_600_020.0, 1_199_800.0, 2_600_100.0, 1_199_900.0)
+    for index, part in enumerate([{}, {"level": 2}, {"bbox": box}, {"bbox": box, "resolution": 0.4}, {"resolution": 7.0}]):
+        out = tmp_path / f"{index}.tif"
+        shape = terrane.decode(trn, out, **part)
+        heights, transform = terrain.grid(**part)
+        with rasterio.open(out) as file:
+            assert shape == file.shape == heights.shape
+            assert transform == pytest.approx(tuple(file.transform)[:6], abs=1e-9)
+        np.testing.assert_array_equal(read(out), heights)
+
+
+def test_the_surface_passes_through_pixels_and_has_their_slopes(trn):
+    terrain = terrane.open(trn)
+    heights = terrain.read()
+    rows, columns = np.mgrid[3:60:7, 5:120:11]
+    x, y = terrain.xy(rows, columns)
+    there = terrain.height(x, y)
+    assert there.shape == rows.shape
+    np.testing.assert_allclose(there, heights[rows, columns], atol=1e-4)
+    # Differences over a millimetre against the analytic gradient.
+    step = 1e-3
+    east = (terrain.height(x + step, y) - terrain.height(x - step, y)) / (2 * step)
+    north = (terrain.height(x, y + step) - terrain.height(x, y - step)) / (2 * step)
+    np.testing.assert_allclose(terrain.gradient(x, y), [east, north], atol=1e-5)
+    np.testing.assert_allclose(terrain.slope(x, y), np.degrees(np.arctan(np.hypot(east, north))), atol=1e-3)
+    away = np.degrees(np.arctan2(-east, -north)) % 360
+    turn = (terrain.aspect(x, y) - away + 180) % 360 - 180
+    assert np.abs(turn).max() < 0.1
+    # Between pixel centres, where the third derivatives have their steps.
+    x, y = x + 0.3, y + 0.2
+    bend = (terrain.gradient(x + step, y)[0] - terrain.gradient(x - step, y)[0]) / (2 * step)
+    bend += (terrain.gradient(x, y + step)[1] - terrain.gradient(x, y - step)[1]) / (2 * step)
+    np.testing.assert_allclose(terrain.laplacian(x, y), bend, atol=1e-4)
+    for curvature in (terrain.profile_curvature, terrain.plan_curvature):
+        assert np.isfinite(curvature(x, y)).all()
+    assert isinstance(terrain.height(*terrain.xy(10, 10)), float)
+    assert np.isnan(terrain.height(0.0, 0.0))
+    assert terrain.height(np.empty(0), np.empty(0)).shape == (0,)
+
+
+def test_files_are_opened_lazily_closed_and_sent(trn, tmp_path, monkeypatch):
+    monkeypatch.chdir(os.path.dirname(trn))
+    terrain = terrane.open(os.path.basename(trn))
+    assert repr(terrain) == "<terrane.Terrain 'dem.trn': 300 x 280 pixels, EPSG:2056+5728, context, within 0.1 m>"
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(pickle.dumps(terrain))
+    np.testing.assert_array_equal(again.read(), terrain.read())
+    with again:
+        pass
+    assert repr(again).endswith("closed>")
+    with pytest.raises(ValueError, match="closed"):
+        again.read()
+
+
+def test_files_are_read_from_the_web_by_ranges(trn):
+    data = open(trn, "rb").read()
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+            part = data[int(first) : int(last) + 1]
+            asked.append(len(part))
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}")
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        terrain = terrane.open(f"http://127.0.0.1:{server.server_port}/dem.trn")
+        assert asked == [16384]
+        x, y = terrain.xy(20, 20)
+        assert terrain.height(x, y) == terrane.open(trn).height(x, y)
+        assert len(asked) == 3 and sum(asked) < 18_000, "head, index and one tile"
+    finally:
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int16", "uint8", "int64"])
+def test_arrays_come_back_as_they_were(kind, tmp_path):
+    heights = hills(90, 110)
+    gaps = np.isnan(heights)
+    out = tmp_path / "a.trn"
+    if kind.startswith("float"):
+        array, nodata = heights.astype(kind), None
+    else:
+        array, nodata = np.where(gaps, 255, np.nan_to_num(heights) / 3).astype(kind), 255
+    terrane.encode(array, out, lossless=True, nodata=nodata)
+    back = terrane.open(out).read()
+    assert (np.isnan(back) == gaps).all()
+    np.testing.assert_array_equal(back[~gaps], array[~gaps])
+    masked = np.ma.masked_array(np.where(gaps, 0, array), gaps)
+    report = terrane.encode(masked, out, max_error=0.3, overwrite=True)
+    assert report.pixels == (~gaps).sum() and report.max_error_m <= 0.3
+    assert report.bpp == pytest.approx(os.path.getsize(out) * 8 / report.pixels)
+    assert (np.isnan(terrane.open(out).read()) == gaps).all()
+
+
+def test_a_mosaic_is_a_list_of_rasters(tmp_path):
+    from conftest import write
+
+    whole = hills(120, 200)
+    west = write(tmp_path, "west.tif", whole[:, :90])
+    east = write(tmp_path, "east.tif", whole[:, 90:], transform=(1, 0, 2_600_090, 0, -1, 1_200_000))
+    terrane.encode([west, east], tmp_path / "both.trn", lossless=True)
+    np.testing.assert_array_equal(terrane.open(tmp_path / "both.trn").read(), whole)
+
+
+def test_mistakes_are_one_sentence(dem, trn, tmp_path):
+    out = tmp_path / "a.trn"
+    with pytest.raises(FileNotFoundError, match="none.trn cannot be opened"):
+        terrane.open(tmp_path / "none.trn")
+    with pytest.raises(terrane.TerraneError, match="not a neural terrain file"):
+        terrane.open(dem)
+    with pytest.raises(FileExistsError, match="use overwrite to replace it"):
+        terrane.encode(dem, trn)
+    with pytest.raises(ValueError, match="max_error must be above 0, not 0"):
+        terrane.encode(dem, out, max_error=0)
+    with pytest.raises(ValueError, match="give one of max_error, rmse, bpp and lossless"):
+        terrane.encode(dem, out, max_error=1, lossless=True)
+    with pytest.raises(ValueError, match="method must be context"):
+        terrane.encode(dem, out, method="zip")
+    with pytest.raises(ValueError, match="leave out bits and fixed_width"):
+        terrane.encode(dem, out, method="integers", bits=8)
+    with pytest.raises(TypeError, match="quality"):
+        terrane.encode(dem, out, quality=3)
+    with pytest.raises(ValueError, match="crs: EPSG:1 is not known"):
+        terrane.encode(hills(20, 20), out, crs=1)
+    with pytest.raises(ValueError, match="two axes"):
+        terrane.encode(np.zeros(5), out)
+    with pytest.raises(IndexError, match="there is no level 9"):
+        terrane.open(trn).read(level=9)
+    with pytest.raises(terrane.TerraneError, match="outside the raster"):
+        terrane.open(trn).read(bbox=(0, 0, 1, 1))
+    with pytest.raises(ValueError, match="too many for one array"):
+        terrane.open(trn).read(resolution=1e-3)
+    data = bytearray(open(trn, "rb").read())
+    data[-300] ^= 4
+    (tmp_path / "bad.trn").write_bytes(data)
+    with pytest.raises(terrane.TerraneError, match="damaged"):
+        terrane.verify(tmp_path / "bad.trn")
+    assert not out.exists()
+
+
+def test_an_encoding_is_stopped_from_python(dem, tmp_path):
+    seen = []
+
+    def stop(done, of):
+        seen.append((done, of))
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        terrane.encode(dem, tmp_path / "a.trn", tile=64, progress=stop)
+    assert len(seen) == 1 and 0 < seen[0][0] < seen[0][1]
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_threads_run_while_a_raster_is_encoded(tmp_path):
+    """Python's lock is released: another thread goes on while one encodes."""
+    heights = hills(1200, 1200)
+    ticks, done = 0, threading.Event()
+
+    def encode():
+        terrane.encode(heights, tmp_path / "a.trn", max_error=0.01, jobs=1)
+        done.set()
+
+    worker = threading.Thread(target=encode)
+    worker.start()
+    while not done.wait(0.005):
+        ticks += 1
+    worker.join()
+    assert ticks > 20

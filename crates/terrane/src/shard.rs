@@ -1,0 +1,378 @@
+//! The tiles of one area, in a file of their own until all areas are merged.
+//!
+//! ```text
+//! head      magic, version, number of the shard, SHA-256 of the plan
+//! records   as they will stand in the file, one after another
+//! index     number, length and measures of each
+//! rows      heights at half the resolution of the last level, for the overviews that need several shards
+//! tail      how many records and heights, SHA-256 of head, index and rows
+//! ```
+//!
+//! Records carry checksums of their own, so every byte is checked without reading anything twice.
+
+use std::io::Write;
+
+use sha2::{Digest, Sha256};
+use terrane_format::{Pyramid, Source, TileId, Window, limits, record};
+
+use crate::Error;
+use crate::cascade::{Cascade, Coder, EncodedTile, Part};
+use crate::division::Area;
+use crate::encode::{EncodeProgress, ReadHeights, Report};
+use crate::measured::Measured;
+use crate::tile_codec::TileCodec;
+
+const MAGIC: [u8; 8] = *b"\x89TRS\r\n\x1a\n";
+const VERSION: u32 = 1;
+/// Magic, version, number, plan.
+const HEAD: usize = 8 + 4 + 4 + 32;
+/// Number, length, measures.
+const ENTRY: usize = 8 + 8 + Measured::BYTES;
+/// Records, heights, checksum.
+const TAIL: usize = 8 + 8 + 32;
+
+/// Which shard of which plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardId {
+    /// SHA-256 of the plan.
+    pub plan: [u8; 32],
+    /// The number of the shard.
+    pub number: u32,
+}
+
+impl ShardId {
+    fn head(&self) -> [u8; HEAD] {
+        let mut head = [0; HEAD];
+        head[..8].copy_from_slice(&MAGIC);
+        head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        head[12..16].copy_from_slice(&self.number.to_le_bytes());
+        head[16..].copy_from_slice(&self.plan);
+        head
+    }
+
+    fn refuse(&self, reason: &'static str) -> Error {
+        Error::Shard {
+            number: self.number,
+            reason,
+        }
+    }
+}
+
+/// A shard to be made.
+#[derive(Debug)]
+pub struct ShardEncoding<'a> {
+    /// Which it is.
+    pub id: ShardId,
+    /// The levels of the whole raster.
+    pub pyramid: &'a Pyramid,
+    /// How tiles are coded.
+    pub codec: &'a TileCodec,
+    /// What belongs to it.
+    pub area: Area,
+    /// The coarsest level that it has.
+    pub top: u8,
+    /// Threads.
+    pub jobs: usize,
+}
+
+impl ShardEncoding<'_> {
+    /// Encodes the area, which is read by strips of rows. Returns what was measured at full resolution.
+    pub fn run(
+        self,
+        file: &mut dyn Write,
+        read: &mut ReadHeights,
+        progress: &mut Report,
+    ) -> Result<Measured, Error> {
+        let whole = self.area.window(self.pyramid);
+        let part = Part {
+            level: 0,
+            first: TileId {
+                column: self.area.column,
+                row: self.area.row,
+            },
+            width: whole.width,
+            height: whole.height,
+        };
+        let coder = Coder {
+            pyramid: self.pyramid,
+            codec: self.codec,
+            journal: None,
+            jobs: self.jobs,
+        };
+        let mut writer = ShardWriter::create(file, self.id)?;
+        let side = usize::from(self.pyramid.side());
+        let mut cascade = Cascade::new(coder, part, self.top);
+        let mut measured = Measured::default();
+        for row in (0..whole.height).step_by(side) {
+            let window = Window {
+                row: whole.row + row,
+                height: side.min(whole.height - row),
+                ..whole
+            };
+            cascade.push(read(window)?, &mut |tile: EncodedTile| {
+                if tile.level == 0 {
+                    measured.join(&tile.measured);
+                }
+                writer.tile(&tile)
+            })?;
+            progress(EncodeProgress {
+                tiles: cascade.done,
+                of: tiles(self.pyramid, &self.area, self.top),
+                bytes: writer.bytes,
+            })?;
+        }
+        writer.finish(&cascade.beyond.take().unwrap_or_default())?;
+        Ok(measured)
+    }
+}
+
+/// A shard that is being written.
+pub(crate) struct ShardWriter<'a> {
+    file: &'a mut dyn Write,
+    head: [u8; HEAD],
+    index: Vec<u8>,
+    bytes: u64,
+}
+
+impl<'a> ShardWriter<'a> {
+    pub(crate) fn create(file: &'a mut dyn Write, id: ShardId) -> Result<Self, Error> {
+        let mut writer = Self {
+            file,
+            head: id.head(),
+            index: Vec::new(),
+            bytes: 0,
+        };
+        writer.put(&id.head())?;
+        Ok(writer)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.bytes += bytes.len() as u64;
+        self.file
+            .write_all(bytes)
+            .map_err(|error| Error::Format(error.into()))
+    }
+
+    pub(crate) fn tile(&mut self, tile: &EncodedTile) -> Result<(), Error> {
+        self.index.extend(tile.number.to_le_bytes());
+        self.index.extend((tile.bytes.len() as u64).to_le_bytes());
+        self.index.extend(tile.measured.to_bytes());
+        self.put(&tile.bytes)
+    }
+
+    /// Writes the index and the heights that coarser levels are made of.
+    pub(crate) fn finish(mut self, heights: &[f64]) -> Result<(), Error> {
+        let index = std::mem::take(&mut self.index);
+        let rows: Vec<u8> = heights
+            .iter()
+            .flat_map(|height| height.to_le_bytes())
+            .collect();
+        let mut tail = ((index.len() / ENTRY) as u64).to_le_bytes().to_vec();
+        tail.extend((heights.len() as u64).to_le_bytes());
+        tail.extend(checksum([&self.head[..], &index, &rows, &tail]));
+        for part in [index, rows, tail] {
+            self.put(&part)?;
+        }
+        Ok(())
+    }
+}
+
+fn checksum(parts: [&[u8]; 4]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
+/// Tiles of an area, with or without data.
+fn tiles(pyramid: &Pyramid, area: &Area, top: u8) -> u64 {
+    let side = usize::from(pyramid.side());
+    let Window { width, height, .. } = area.window(pyramid);
+    (0..=top)
+        .map(|level| {
+            let across = |size: usize| size.div_ceil(1 << level).div_ceil(side) as u64;
+            across(width) * across(height)
+        })
+        .sum()
+}
+
+/// One record in a shard.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    number: u64,
+    offset: u64,
+    length: u64,
+    measured: Measured,
+}
+
+/// A finished shard.
+pub struct ShardFile {
+    id: ShardId,
+    source: Box<dyn Source>,
+    entries: Vec<Entry>,
+    /// Where the rows start.
+    rows: u64,
+    /// Heights in a row.
+    width: usize,
+}
+
+impl std::fmt::Debug for ShardFile {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter
+            .debug_struct("ShardFile")
+            .field("id", &self.id)
+            .field("tiles", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ShardFile {
+    /// Opens a shard and checks that it is whole, of this plan and of this area; records are checked when they are read.
+    pub fn open(
+        source: Box<dyn Source>,
+        id: ShardId,
+        pyramid: &Pyramid,
+        area: &Area,
+        top: u8,
+    ) -> Result<Self, Error> {
+        let length = source.length()?;
+        let head = source.read(0, HEAD)?;
+        if !head.starts_with(&MAGIC) {
+            return Err(id.refuse("is not a shard: remove the file and encode it again"));
+        }
+        if head != id.head() {
+            return Err(id.refuse(
+                "is of another plan, or of another version: remove the file and encode it again",
+            ));
+        }
+        let damaged = || id.refuse("is damaged: remove the file and encode it again");
+        let tail_at = length.checked_sub(TAIL as u64).ok_or_else(damaged)?;
+        let tail = source.read(tail_at, TAIL)?;
+        let count = number(&tail, 0).ok_or_else(damaged)?;
+        let heights = number(&tail, 8).ok_or_else(damaged)?;
+        // No count is believed beyond what the area can have and the file can hold.
+        let window = area.window(pyramid);
+        let beyond = |size: usize| size.div_ceil(1 << (u32::from(top) + 1));
+        let is_top = top + 1 >= pyramid.levels();
+        let width = beyond(window.width);
+        let expected = if is_top {
+            0
+        } else {
+            (width * beyond(window.height)) as u64
+        };
+        if heights != expected || count > tiles(pyramid, area, top) {
+            return Err(damaged());
+        }
+        let rows = tail_at.checked_sub(heights * 8).ok_or_else(damaged)?;
+        let index_at = rows.checked_sub(count * ENTRY as u64).ok_or_else(damaged)?;
+        let read = |offset: u64, end: u64| -> Result<Vec<u8>, Error> {
+            let length = usize::try_from(end - offset).map_err(|_| damaged())?;
+            let bytes = source.read(offset, length)?;
+            if bytes.len() == length {
+                Ok(bytes)
+            } else {
+                Err(damaged())
+            }
+        };
+        let (index, heights) = (read(index_at, rows)?, read(rows, tail_at)?);
+        if tail[16..] != checksum([&head, &index, &heights, &tail[..16]]) {
+            return Err(damaged());
+        }
+        let mut entries = Vec::with_capacity(index.len() / ENTRY);
+        let mut offset = HEAD as u64;
+        for entry in index.chunks_exact(ENTRY) {
+            let entry = Entry {
+                number: number(entry, 0).ok_or_else(damaged)?,
+                offset,
+                length: number(entry, 8)
+                    .filter(|&length| length <= limits::TILE_BYTES)
+                    .ok_or_else(damaged)?,
+                measured: Measured::from_bytes(&std::array::from_fn(|at| entry[16 + at])),
+            };
+            offset += entry.length;
+            entries.push(entry);
+        }
+        if offset != index_at {
+            return Err(damaged());
+        }
+        entries.sort_unstable_by_key(|entry| entry.number);
+        Ok(Self {
+            id,
+            source,
+            entries,
+            rows,
+            width,
+        })
+    }
+
+    /// Reads every record and checks it.
+    pub fn check(&self) -> Result<(), Error> {
+        for entry in &self.entries {
+            self.record(entry)?;
+        }
+        Ok(())
+    }
+
+    /// What was measured at full resolution.
+    pub fn measured(&self, pyramid: &Pyramid) -> Measured {
+        let mut measured = Measured::default();
+        let is_full = |number| pyramid.tile(number).is_some_and(|tile| tile.level == 0);
+        for entry in self.entries.iter().filter(|entry| is_full(entry.number)) {
+            measured.join(&entry.measured);
+        }
+        measured
+    }
+
+    fn record(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
+        let damaged = || {
+            self.id
+                .refuse("is damaged: remove the file and encode it again")
+        };
+        let length = usize::try_from(entry.length).map_err(|_| damaged())?;
+        let bytes = self.source.read(entry.offset, length)?;
+        if bytes.len() != length {
+            return Err(damaged());
+        }
+        record::check(&bytes, entry.number).map_err(|_| damaged())?;
+        Ok(bytes)
+    }
+
+    /// The record of a tile and what was measured of it; `None` where it has no data.
+    pub(crate) fn tile(&self, number: u64) -> Result<Option<(Vec<u8>, Measured)>, Error> {
+        let found = self
+            .entries
+            .binary_search_by_key(&number, |entry| entry.number);
+        let Ok(place) = found else {
+            return Ok(None);
+        };
+        let entry = &self.entries[place];
+        Ok(Some((self.record(entry)?, entry.measured)))
+    }
+
+    /// Some rows at half the resolution of the last level.
+    pub(crate) fn rows(&self, first: usize, count: usize) -> Result<Vec<f64>, Error> {
+        let row = self.width as u64 * 8;
+        let bytes = self
+            .source
+            .read(self.rows + first as u64 * row, count * self.width * 8)?;
+        Ok(bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|&bytes| f64::from_le_bytes(bytes))
+            .collect())
+    }
+
+    /// Heights in a row of [`ShardFile::rows`].
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at + 8)?;
+    Some(u64::from_le_bytes(std::array::from_fn(|index| {
+        bytes[index]
+    })))
+}
