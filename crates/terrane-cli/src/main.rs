@@ -7,6 +7,7 @@ mod output;
 mod placement;
 mod progress;
 mod projection;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     CheckFailed, dataset, decode, demo, derive, encode, eval, generate, import, info, query,
-    tables, train, verify,
+    serve as serving, tables, train, verify,
 };
 use progress::ProgressMode;
 
@@ -50,6 +51,7 @@ enum Command {
     Query(query::Arguments),
     Derive(derive::Arguments),
     Info(info::Arguments),
+    Serve(serving::Arguments),
     Verify(verify::Arguments),
     Generate(generate::Arguments),
     #[command(subcommand)]
@@ -64,6 +66,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Ctrl-C must not leave half-written files; destructors do not run then.
     let handler = ctrlc::set_handler(|| {
+        // A server finishes what it has begun, unless it is told a second time.
+        if serve::ask_to_stop() {
+            return;
+        }
         terrane_geo::remove_unfinished();
         std::process::exit(130);
     });
@@ -88,6 +94,7 @@ fn main() -> ExitCode {
         Command::Query(arguments) => query::run(&arguments, common),
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
+        Command::Serve(arguments) => serving::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
         Command::Dataset(command) => dataset::run(&command, common),

@@ -16,7 +16,7 @@ mod file_model;
 mod fill;
 pub mod init;
 pub mod journal;
-mod kernel;
+pub mod kernel;
 mod measured;
 pub mod methods;
 pub mod model;

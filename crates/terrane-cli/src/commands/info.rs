@@ -18,7 +18,8 @@ pub(crate) struct Arguments {
     file: FileArguments,
 }
 
-fn method_name(method: Method) -> &'static str {
+/// The name a method is asked for by.
+pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
         Method::Integers => "integers",
         Method::TransInr => "transinr",

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::format::{Reader, Source};
 use terrane::{FileModel, Sample, Terrain};
-use terrane_geo::{CrsKind, Derivatives, Existing, HeightUnit, METRES_PER_DEGREE};
+use terrane_geo::{Crs, CrsKind, Derivatives, Existing, HeightUnit, METRES_PER_DEGREE};
 
 use crate::Common;
 
@@ -20,6 +20,7 @@ pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod query;
+pub(crate) mod serve;
 pub(crate) mod tables;
 pub(crate) mod train;
 pub(crate) mod verify;
@@ -106,11 +107,15 @@ pub(crate) fn jobs(common: &Common) -> usize {
 pub(crate) fn map_unit_m(terrain: &Terrain, latitude: Option<f64>) -> Result<[f64; 2]> {
     let header = terrain.header();
     let crs = crate::placement::georeference(header).crs;
+    let (width, height) = header.pyramid.size(0).unwrap_or_default();
+    let affine = crate::placement::affine(terrain.corner_affine());
+    let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
+    crs_unit_m(&crs, latitude.unwrap_or(middle))
+}
+
+/// Metres per unit of x and of y of a system, at a latitude where it is in degrees.
+pub(crate) fn crs_unit_m(crs: &Crs, latitude: f64) -> Result<[f64; 2]> {
     if crs.kind() == CrsKind::Geographic {
-        let (width, height) = header.pyramid.size(0).unwrap_or_default();
-        let affine = crate::placement::affine(terrain.corner_affine());
-        let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
-        let latitude = latitude.unwrap_or(middle);
         return Ok([
             METRES_PER_DEGREE * latitude.to_radians().cos(),
             METRES_PER_DEGREE,
