@@ -127,14 +127,10 @@ impl Arguments {
 
     /// Opens all files, with their originals.
     fn datasets(&self) -> Result<BTreeMap<String, Arc<Dataset>>> {
+        // With one file there is no doubt whose original it is.
+        let is_single = self.files.len() == 1;
         let mut originals: Vec<(Option<&str>, &Path)> =
             self.original.iter().map(|text| split_name(text)).collect();
-        if let [file] = self.files.as_slice()
-            && let [(name @ None, _)] = originals.as_mut_slice()
-        {
-            *name = Some("");
-            let _ = file;
-        }
         let mut datasets = BTreeMap::new();
         let mut number = 0;
         for text in &self.files {
@@ -147,7 +143,7 @@ impl Arguments {
             );
             let terrain = self.terrain(path)?;
             let found = originals.iter().position(|(wanted, _)| {
-                *wanted == Some(name.as_str()) || *wanted == Some("")
+                wanted.map_or(is_single, |wanted| wanted == name)
             });
             let original = match found.map(|index| originals.swap_remove(index)) {
                 None => None,

@@ -10,24 +10,45 @@ pub(crate) struct Asset {
 }
 
 macro_rules! asset {
-    ($name:literal, $media_type:literal) => {
-        asset!($name, $media_type, $name)
-    };
-    ($name:literal, $media_type:literal, $path:literal) => {
+    ($name:literal, $folder:literal, $media_type:literal) => {
         Asset {
             name: $name,
             media_type: $media_type,
-            bytes: include_bytes!(concat!("../../../../viewer/", $path)),
+            bytes: include_bytes!(concat!("../../../../viewer/", $folder, $name)),
         }
     };
 }
 
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-
 /// The page itself.
-pub(crate) const PAGE: Asset = asset!("index.html", "text/html; charset=utf-8");
+pub(crate) const PAGE: Asset = asset!("index.html", "", "text/html; charset=utf-8");
 
-const ASSETS: [Asset; 0] = [];
+const ASSETS: [Asset; 13] = [
+    asset!("style.css", "", "text/css; charset=utf-8"),
+    asset!("icon.svg", "", "image/svg+xml"),
+    asset!("main.js", "", "text/javascript; charset=utf-8"),
+    asset!("maps.js", "", "text/javascript; charset=utf-8"),
+    asset!("swipe.js", "", "text/javascript; charset=utf-8"),
+    asset!("inspect.js", "", "text/javascript; charset=utf-8"),
+    asset!("profile.js", "", "text/javascript; charset=utf-8"),
+    asset!("chart.js", "", "text/javascript; charset=utf-8"),
+    asset!("legend.js", "", "text/javascript; charset=utf-8"),
+    asset!("words.js", "", "text/javascript; charset=utf-8"),
+    asset!(
+        "maplibre-gl.mjs",
+        "vendor/maplibre-gl/",
+        "text/javascript; charset=utf-8"
+    ),
+    asset!(
+        "maplibre-gl-worker.mjs",
+        "vendor/maplibre-gl/",
+        "text/javascript; charset=utf-8"
+    ),
+    asset!(
+        "maplibre-gl.css",
+        "vendor/maplibre-gl/",
+        "text/css; charset=utf-8"
+    ),
+];
 
 /// A file by its name.
 pub(crate) fn asset(name: &str) -> Option<&'static Asset> {

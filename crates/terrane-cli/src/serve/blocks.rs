@@ -31,11 +31,6 @@ impl Block {
             heights: heights.iter().map(|&height| height as f32).collect(),
         }
     }
-
-    /// Bytes that its heights take.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of_val(self.heights.as_slice())
-    }
 }
 
 enum Base {

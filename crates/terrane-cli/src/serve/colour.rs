@@ -47,6 +47,42 @@ const SIGNED: [(f64, Rgb); 7] = [
     (1.0, [133, 56, 26]),
 ];
 
+/// Sage lowlands, sandy slopes, pale summits; parts of the way from the lowest to the highest point.
+const RELIEF: [(f64, Rgb); 6] = [
+    (0.0, [141, 168, 143]),
+    (0.2, [180, 193, 155]),
+    (0.42, [220, 214, 176]),
+    (0.65, [222, 197, 158]),
+    (0.85, [206, 182, 158]),
+    (1.0, [242, 238, 232]),
+];
+
+/// Lights of a relief: east, north and up, and their share. The second keeps form in slopes that the first only grazes.
+const LIGHTS: [([f64; 3], f64); 2] = [
+    ([-0.5, 0.5, std::f64::consts::FRAC_1_SQRT_2], 0.72),
+    ([0.25, 0.433, 0.866], 0.28),
+];
+
+/// The colour of a relief: how high between the lowest and the highest, and the gradient east and north.
+pub(crate) fn relief_colour(part: f64, [east, north]: [f64; 2]) -> Rgb {
+    let level: f64 = LIGHTS.iter().map(|([_, _, up], share)| up * share).sum();
+    let steepness = (1.0 + east * east + north * north).sqrt();
+    let lit: f64 = LIGHTS
+        .iter()
+        .map(|([x, y, up], share)| ((up - x * east - y * north) / steepness).max(0.0) * share)
+        .sum();
+    let light = lit / level;
+    ramp(&RELIEF, part).map(|channel| {
+        let value = f64::from(channel);
+        let shaded = if light < 1.0 {
+            value * (0.18 + 0.82 * light)
+        } else {
+            value + (255.0 - value) * (light - 1.0).min(1.0) * 0.9
+        };
+        shaded.round() as u8
+    })
+}
+
 fn ramp(stops: &[(f64, Rgb)], value: f64) -> Rgb {
     let index = stops.partition_point(|(stop, _)| *stop <= value);
     if index == 0 {
@@ -117,6 +153,7 @@ pub(crate) fn legend(layer: Layer) -> Value {
         Layer::Product(Product::ProfileCurvature | Product::PlanCurvature) => {
             json!({ "kind": "root", "stops": stops(&SIGNED) })
         }
+        Layer::Relief => json!({ "kind": "range", "stops": stops(&RELIEF) }),
         Layer::Difference => json!({ "kind": "signed", "stops": stops(&SIGNED) }),
         _ => Value::Null,
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use terrane::format::{Promise, limits};
 use terrane::{Sample, Terrain, hexadecimal};
-use terrane_geo::{Affine, Crs, CrsKind, Georeference, RasterSource};
+use terrane_geo::{Affine, Crs, CrsKind, Georeference, Product, RasterSource};
 
 use crate::commands::crs_unit_m;
 use crate::placement::georeference;
@@ -24,7 +24,9 @@ const EDGE_POINTS: usize = 33;
 /// At the least zoom a raster is so many pixels across.
 const LEAST_PIXELS: f64 = 48.0;
 /// Curvature at the end of its colours, times the side of a pixel.
-const CURVATURE_PER_PIXEL: f64 = 0.4;
+const CURVATURE_PER_PIXEL: f64 = 0.5;
+/// The same for contour lines, which bend the more the flatter the ground.
+const PLAN_CURVATURE_PER_PIXEL: f64 = 4.0;
 /// The end of the colours of a difference where nothing was lost.
 const LOSSLESS_LIMIT_M: f64 = 1e-3;
 
@@ -218,6 +220,9 @@ impl Dataset {
         let scale = f64::from(1_u32 << self.level(z, side));
         match layer {
             Layer::Difference => scale * self.stated_error_m().unwrap_or(LOSSLESS_LIMIT_M),
+            Layer::Product(Product::PlanCurvature) => {
+                PLAN_CURVATURE_PER_PIXEL / (scale * self.pixel_m)
+            }
             _ => CURVATURE_PER_PIXEL / (scale * self.pixel_m),
         }
     }

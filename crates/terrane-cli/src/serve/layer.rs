@@ -7,6 +7,8 @@ use terrane_geo::Product;
 pub(crate) enum Layer {
     /// Heights as Terrarium colours.
     Height,
+    /// Heights tinted and shaded, to look at.
+    Relief,
     /// A derivative of the surface in colours.
     Product(Product),
     /// The surface minus the raster it was made from, in colours.
@@ -15,8 +17,9 @@ pub(crate) enum Layer {
 
 impl Layer {
     /// Every layer. Ruggedness and the like exist between pixels alone, not on a surface.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Height,
+        Self::Relief,
         Self::Product(Product::Hillshade),
         Self::Product(Product::Slope),
         Self::Product(Product::Aspect),
@@ -30,6 +33,7 @@ impl Layer {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Height => "height",
+            Self::Relief => "relief",
             Self::Product(product) => product.name(),
             Self::Difference => "difference",
         }
@@ -46,7 +50,7 @@ impl Layer {
     /// The unit of what it shows.
     pub(crate) fn unit(self) -> &'static str {
         match self {
-            Self::Height | Self::Difference => "m",
+            Self::Height | Self::Relief | Self::Difference => "m",
             Self::Product(product) => product.unit(),
         }
     }

@@ -1,12 +1,12 @@
 //! A tile as bytes.
 
 use anyhow::{Context, Result};
-use terrane_geo::Product;
+use terrane_geo::Derivatives;
 
 use crate::commands::ground;
 
-use super::colour::{difference_colour, product_colour};
-use super::dataset::Dataset;
+use super::colour::{difference_colour, product_colour, relief_colour};
+use super::dataset::{Dataset, Range};
 use super::layer::Layer;
 use super::mercator::TileId;
 use super::patch::{BlockStore, Patch};
@@ -44,11 +44,19 @@ pub(crate) fn render(dataset: &Dataset, store: &BlockStore, request: TileRequest
     let mut picture = Picture::clear(side);
     match layer {
         Layer::Height => heights(&mut picture, dataset, &places, patch.as_ref(), request.nodata),
+        Layer::Relief => {
+            let Range { lowest_m, highest_m } = dataset.range;
+            let span = (highest_m - lowest_m).max(f64::MIN_POSITIVE);
+            shade(&mut picture, dataset, &places, patch.as_ref(), |height, derivatives| {
+                relief_colour((height - lowest_m) / span, derivatives.gradient)
+            })?;
+        }
         Layer::Product(product) => {
             let limit = dataset.limit(layer, tile.z, side);
-            if let Some(patch) = &patch {
-                products(&mut picture, dataset, &places, patch, (product, limit))?;
-            }
+            shade(&mut picture, dataset, &places, patch.as_ref(), |_, derivatives| {
+                let value = product.from_derivatives(derivatives).unwrap_or(f64::NAN);
+                product_colour(product, value, limit)
+            })?;
         }
         Layer::Difference => {
             let original = dataset.original.as_deref();
@@ -94,13 +102,17 @@ fn heights(
     }
 }
 
-fn products(
+/// Paints every pixel with data by its height and what the surface does there.
+fn shade(
     picture: &mut Picture,
     dataset: &Dataset,
     places: &[Place],
-    patch: &Patch,
-    (product, limit): (Product, f64),
+    patch: Option<&Patch>,
+    colour: impl Fn(f64, &Derivatives) -> [u8; 3],
 ) -> Result<()> {
+    let Some(patch) = patch else {
+        return Ok(());
+    };
     let constant = dataset.constant_unit_m()?;
     for (index, &place) in places.iter().enumerate() {
         let Some(jet) = patch.jet(place) else {
@@ -111,8 +123,7 @@ fn products(
             None => dataset.unit_m(place)?,
         };
         let derivatives = ground(&dataset.in_map_units(jet), unit_m);
-        let value = product.from_derivatives(&derivatives).unwrap_or(f64::NAN);
-        picture.set(index, product_colour(product, value, limit));
+        picture.set(index, colour(jet.value, &derivatives));
     }
     Ok(())
 }
