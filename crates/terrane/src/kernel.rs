@@ -87,11 +87,7 @@ impl PixelJet {
 }
 
 /// The surface at a place in units of samples, where sample (column, row) lies at those coordinates.
-pub fn interpolate(
-    column: f64,
-    row: f64,
-    mut sample: impl FnMut(isize, isize) -> f64,
-) -> PixelJet {
+pub fn interpolate(column: f64, row: f64, mut sample: impl FnMut(isize, isize) -> f64) -> PixelJet {
     let (left, top) = (column.floor(), row.floor());
     let (horizontal, vertical) = (weights(column - left), weights(row - top));
     let mut jet = PixelJet::default();

@@ -142,14 +142,15 @@ impl Arguments {
                 path.display()
             );
             let terrain = self.terrain(path)?;
-            let found = originals.iter().position(|(wanted, _)| {
-                wanted.map_or(is_single, |wanted| wanted == name)
-            });
+            let found = originals
+                .iter()
+                .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name));
             let original = match found.map(|index| originals.swap_remove(index)) {
                 None => None,
                 Some((_, path)) => {
                     number += 1;
-                    let original = open_original(format!("{name}{ORIGINAL}"), number, path, &terrain)?;
+                    let original =
+                        open_original(format!("{name}{ORIGINAL}"), number, path, &terrain)?;
                     Some(Arc::new(original))
                 }
             };
@@ -205,7 +206,8 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let is_json = common.json;
     crate::serve::run(server, address, threads, move |address| {
         if is_json {
-            let line = serde_json::json!({ "address": format!("http://{address}"), "names": names });
+            let line =
+                serde_json::json!({ "address": format!("http://{address}"), "names": names });
             return print(&format!("{line}\n"));
         }
         print(&format!(

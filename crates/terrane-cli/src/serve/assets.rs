@@ -58,6 +58,9 @@ pub(crate) fn asset(name: &str) -> Option<&'static Asset> {
 impl Asset {
     /// A tag that changes with the file.
     pub(crate) fn tag(&self) -> String {
-        format!("\"{}\"", terrane::hexadecimal(&Sha256::digest(self.bytes)[..8]))
+        format!(
+            "\"{}\"",
+            terrane::hexadecimal(&Sha256::digest(self.bytes)[..8])
+        )
     }
 }

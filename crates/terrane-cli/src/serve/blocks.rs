@@ -208,9 +208,7 @@ fn halvings(first: Grid) -> Vec<Grid> {
 mod tests {
     use super::*;
     use std::path::PathBuf;
-    use terrane_geo::{
-        Affine, Crs, Georeference, HeightUnit, RasterInfo, SampleType, Storage,
-    };
+    use terrane_geo::{Affine, Crs, Georeference, HeightUnit, RasterInfo, SampleType, Storage};
 
     struct Plane(RasterInfo);
 

@@ -78,8 +78,8 @@ pub(crate) fn info(dataset: &Dataset) -> Value {
 /// A layer with its legend; where the end of its colours depends on the zoom, with that end for every zoom.
 fn describe(dataset: &Dataset, layer: Layer) -> Value {
     let legend = legend(layer);
-    let limits: Option<Map<String, Value>> = matches!(legend["kind"].as_str(), Some("root" | "signed"))
-        .then(|| {
+    let limits: Option<Map<String, Value>> =
+        matches!(legend["kind"].as_str(), Some("root" | "signed")).then(|| {
             dataset
                 .zooms
                 .clone()

@@ -177,7 +177,11 @@ mod tests {
     fn hollows_are_blue_in_every_curvature() {
         let is_blue = |[red, _, blue]: Rgb| blue > red;
         assert!(is_blue(product_colour(Product::Laplacian, 0.2, 0.4)));
-        assert!(is_blue(product_colour(Product::ProfileCurvature, -0.2, 0.4)));
+        assert!(is_blue(product_colour(
+            Product::ProfileCurvature,
+            -0.2,
+            0.4
+        )));
         assert!(!is_blue(product_colour(Product::PlanCurvature, 0.2, 0.4)));
         assert_eq!(product_colour(Product::Aspect, f64::NAN, 1.0), FLAT);
         assert_eq!(difference_colour(f64::NAN, 0.1), ONE_SIDED);

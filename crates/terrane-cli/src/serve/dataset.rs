@@ -185,7 +185,8 @@ impl Dataset {
         };
         let (west, east) = (at(u - STEP, v)?, at(u + STEP, v)?);
         let (north, south) = (at(u, v - STEP)?, at(u, v + STEP)?);
-        let slope = |from: Place, to: Place| [0, 1].map(|axis| (to[axis] - from[axis]) / (2.0 * STEP));
+        let slope =
+            |from: Place, to: Place| [0, 1].map(|axis| (to[axis] - from[axis]) / (2.0 * STEP));
         let ([a, b], [c, d]) = (slope(west, east), slope(north, south));
         let density = (a * d - b * c).abs().sqrt();
         ensure!(
@@ -255,7 +256,8 @@ impl Dataset {
         if !self.meets(tile) {
             return Ok((Vec::new(), None));
         }
-        let places = Frame::new(tile, side).places(&|longitude, latitude| self.pixel(longitude, latitude));
+        let places =
+            Frame::new(tile, side).places(&|longitude, latitude| self.pixel(longitude, latitude));
         let level = self.level(tile.z, side);
         let patch = Patch::around(store, self.number, &self.blocks, level, &places)?;
         Ok((places, patch))
@@ -322,7 +324,11 @@ impl Dataset {
 }
 
 /// West, south, east and north of a raster in degrees.
-fn bounds(affine: &Affine, (width, height): (usize, usize), from_own: &Projection) -> Result<[f64; 4]> {
+fn bounds(
+    affine: &Affine,
+    (width, height): (usize, usize),
+    from_own: &Projection,
+) -> Result<[f64; 4]> {
     let mut bounds = [
         f64::INFINITY,
         f64::INFINITY,

@@ -116,30 +116,38 @@ mod tests {
     #[test]
     fn a_full_queue_turns_away_and_late_work_is_given_up() {
         run(async {
-            let pool = Arc::new(Pool::new(1, 1, Duration::from_millis(300)));
-            let start = || {
+            let pool = Arc::new(Pool::new(1, 1, Duration::from_millis(400)));
+            let (release, gate) = std::sync::mpsc::channel::<()>();
+            let first = tokio::spawn({
                 let pool = pool.clone();
-                tokio::spawn(async move {
-                    pool.run(|| {
-                        std::thread::sleep(Duration::from_millis(200));
+                async move {
+                    pool.run(move || {
+                        let _ = gate.recv();
                         Ok(())
                     })
                     .await
-                })
-            };
-            let first = start();
-            tokio::time::sleep(Duration::from_millis(30)).await;
-            let second = start();
-            tokio::time::sleep(Duration::from_millis(30)).await;
-            assert_eq!((pool.working(), pool.waiting()), (1, 1));
-            let third = start().await.unwrap().unwrap_err();
+                }
+            });
+            while pool.working() == 0 {
+                tokio::task::yield_now().await;
+            }
+            let second = tokio::spawn({
+                let pool = pool.clone();
+                async move { pool.run(|| Ok(())).await }
+            });
+            while pool.waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+            let third = pool.run(|| Ok(())).await.unwrap_err();
             assert_eq!(third.status, StatusCode::SERVICE_UNAVAILABLE);
-            assert!(first.await.unwrap().is_ok());
-            // Waited 170 ms and would take 200 more.
-            let second = second.await.unwrap().unwrap_err();
-            assert_eq!(second.status, StatusCode::GATEWAY_TIMEOUT);
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            assert_eq!((pool.working(), pool.waiting()), (0, 0));
+            // Neither the one that works nor the one that waits is answered in time.
+            for late in [first, second] {
+                let status = late.await.unwrap().unwrap_err().status;
+                assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
+            }
+            assert_eq!((pool.working(), pool.waiting()), (1, 0));
+            release.send(()).unwrap();
+            assert_eq!(pool.run(|| Ok(7)).await, Ok(7));
         });
     }
 

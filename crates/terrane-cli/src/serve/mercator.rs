@@ -93,10 +93,7 @@ mod tests {
     fn distances_are_the_ellipsoids() {
         // GeographicLib: a hundredth of a degree northwards and eastwards at 47° north.
         let near = |value: f64, expected: f64| (value - expected).abs() < 1e-3;
-        assert!(near(
-            distance_m((7.0, 46.995), (7.0, 47.005)),
-            1_111.708_4
-        ));
+        assert!(near(distance_m((7.0, 46.995), (7.0, 47.005)), 1_111.708_4));
         assert!(near(distance_m((7.0, 47.0), (7.01, 47.0)), 760.560_0));
     }
 }

@@ -49,7 +49,11 @@ impl BlockStore {
         let slot = self.slots.get(&key).unwrap_or_else(|| {
             let slot = Slot::default();
             // Counted in full before it is there, so that many at once stay within the bound too.
-            let bytes = blocks.window(level as u8, column, row).pixels().unwrap_or(0) * 4;
+            let bytes = blocks
+                .window(level as u8, column, row)
+                .pixels()
+                .unwrap_or(0)
+                * 4;
             self.slots.insert(key, slot.clone(), bytes.max(64));
             slot
         });
@@ -120,7 +124,11 @@ impl Patch {
             size,
         };
         patch.paste(store, file, blocks, level)?;
-        patch.is_valid = patch.heights.iter().map(|height| !height.is_nan()).collect();
+        patch.is_valid = patch
+            .heights
+            .iter()
+            .map(|height| !height.is_nan())
+            .collect();
         patch.continue_beyond_data();
         Ok(Some(patch))
     }
@@ -239,7 +247,8 @@ fn extent(places: &[Place], scale: f64, size: (usize, usize)) -> Option<[isize; 
     let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
     for place in places {
         let at = [place[0] / scale, place[1] / scale];
-        let is_inside = (0.0..=size.0 as f64).contains(&at[0]) && (0.0..=size.1 as f64).contains(&at[1]);
+        let is_inside =
+            (0.0..=size.0 as f64).contains(&at[0]) && (0.0..=size.1 as f64).contains(&at[1]);
         if is_inside {
             for axis in 0..2 {
                 low[axis] = low[axis].min(at[axis]);
@@ -247,5 +256,12 @@ fn extent(places: &[Place], scale: f64, size: (usize, usize)) -> Option<[isize; 
             }
         }
     }
-    (low[0] <= high[0]).then(|| [low[0] as isize, low[1] as isize, high[0] as isize, high[1] as isize])
+    (low[0] <= high[0]).then(|| {
+        [
+            low[0] as isize,
+            low[1] as isize,
+            high[0] as isize,
+            high[1] as isize,
+        ]
+    })
 }

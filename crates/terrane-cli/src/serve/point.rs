@@ -79,7 +79,11 @@ pub(crate) fn parse_count(text: Option<&str>) -> Result<usize, Failure> {
 }
 
 /// Everything that is known at a point, as `terrane query` says it.
-pub(crate) fn point(dataset: &Dataset, store: &BlockStore, (longitude, latitude): Degrees) -> Result<Value, Failure> {
+pub(crate) fn point(
+    dataset: &Dataset,
+    store: &BlockStore,
+    (longitude, latitude): Degrees,
+) -> Result<Value, Failure> {
     let Some((x, y)) = dataset.map_point(longitude, latitude) else {
         return Err(Failure::missing(format!(
             "{longitude},{latitude} has no place in the system of {}",
@@ -181,13 +185,24 @@ mod tests {
             steps.iter().copied().fold(0.0, f64::max),
         );
         // One step turns the corner.
-        assert!(most < 1.01 * steps[0] && least > 0.7 * steps[0], "{least} {most}");
+        assert!(
+            most < 1.01 * steps[0] && least > 0.7 * steps[0],
+            "{least} {most}"
+        );
         assert_eq!(along(&[(7.0, 47.0), (7.0, 47.0)], 2).len(), 2);
     }
 
     #[test]
     fn what_is_no_line_is_refused_with_a_sentence() {
-        for text in ["", "7,47", "7,47;8", "7,47;x,47", "200,47;7,47", "7,47;7,NaN", "0,0;40,0"] {
+        for text in [
+            "",
+            "7,47",
+            "7,47;8",
+            "7,47;x,47",
+            "200,47;7,47",
+            "7,47;7,NaN",
+            "0,0;40,0",
+        ] {
             assert!(!parse_line(text).unwrap_err().sentence.is_empty(), "{text}");
         }
         let long = vec!["7,47"; MOST_CORNERS + 1].join(";");

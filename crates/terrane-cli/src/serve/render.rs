@@ -36,27 +36,52 @@ pub(crate) struct TileRequest {
 }
 
 /// Draws a tile.
-pub(crate) fn render(dataset: &Dataset, store: &BlockStore, request: TileRequest) -> Result<Vec<u8>> {
+pub(crate) fn render(
+    dataset: &Dataset,
+    store: &BlockStore,
+    request: TileRequest,
+) -> Result<Vec<u8>> {
     let TileRequest {
         layer, tile, side, ..
     } = request;
     let (places, patch) = dataset.patch(store, tile, side)?;
     let mut picture = Picture::clear(side);
     match layer {
-        Layer::Height => heights(&mut picture, dataset, &places, patch.as_ref(), request.nodata),
+        Layer::Height => heights(
+            &mut picture,
+            dataset,
+            &places,
+            patch.as_ref(),
+            request.nodata,
+        ),
         Layer::Relief => {
-            let Range { lowest_m, highest_m } = dataset.range;
+            let Range {
+                lowest_m,
+                highest_m,
+            } = dataset.range;
             let span = (highest_m - lowest_m).max(f64::MIN_POSITIVE);
-            shade(&mut picture, dataset, &places, patch.as_ref(), |height, derivatives| {
-                relief_colour((height - lowest_m) / span, derivatives.gradient)
-            })?;
+            shade(
+                &mut picture,
+                dataset,
+                &places,
+                patch.as_ref(),
+                |height, derivatives| {
+                    relief_colour((height - lowest_m) / span, derivatives.gradient)
+                },
+            )?;
         }
         Layer::Product(product) => {
             let limit = dataset.limit(layer, tile.z, side);
-            shade(&mut picture, dataset, &places, patch.as_ref(), |_, derivatives| {
-                let value = product.from_derivatives(derivatives).unwrap_or(f64::NAN);
-                product_colour(product, value, limit)
-            })?;
+            shade(
+                &mut picture,
+                dataset,
+                &places,
+                patch.as_ref(),
+                |_, derivatives| {
+                    let value = product.from_derivatives(derivatives).unwrap_or(f64::NAN);
+                    product_colour(product, value, limit)
+                },
+            )?;
         }
         Layer::Difference => {
             let original = dataset.original.as_deref();

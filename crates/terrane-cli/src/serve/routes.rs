@@ -66,7 +66,10 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .allow_headers(Any)
         .expose_headers([header::ETAG]);
     Router::new()
-        .route("/", get(|headers: HeaderMap| async move { static_file(&PAGE, &headers) }))
+        .route(
+            "/",
+            get(|headers: HeaderMap| async move { static_file(&PAGE, &headers) }),
+        )
         .route("/assets/{name}", get(static_asset))
         .route("/favicon.ico", get(|| async { StatusCode::NO_CONTENT }))
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
@@ -178,16 +181,22 @@ async fn static_asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Re
 /// JSON with a tag made of itself.
 fn json_answer(headers: &HeaderMap, value: &Value) -> Response {
     let text = value.to_string();
-    tagged(headers, &tag(&[&text]), "application/json", REVALIDATE, || {
-        text.into()
-    })
+    tagged(
+        headers,
+        &tag(&[&text]),
+        "application/json",
+        REVALIDATE,
+        || text.into(),
+    )
 }
 
 async fn metrics(State(server): Shared) -> Response {
     let gauges = Gauges {
         working: server.pool.working(),
         waiting: server.pool.waiting(),
-        connections: server.connections.load(std::sync::atomic::Ordering::Relaxed),
+        connections: server
+            .connections
+            .load(std::sync::atomic::Ordering::Relaxed),
         blocks_decoded: server.blocks.decoded.value(),
         blocks_reused: server.blocks.reused.value(),
         block_bytes: server.blocks.bytes(),
@@ -198,7 +207,10 @@ async fn metrics(State(server): Shared) -> Response {
 }
 
 async fn catalogue_of_all(State(server): Shared, headers: HeaderMap) -> Response {
-    json_answer(&headers, &catalogue(server.datasets.values().map(AsRef::as_ref)))
+    json_answer(
+        &headers,
+        &catalogue(server.datasets.values().map(AsRef::as_ref)),
+    )
 }
 
 impl Server {
@@ -217,9 +229,8 @@ impl Server {
             .get(header::HOST)
             .and_then(|host| host.to_str().ok())
             .filter(|host| {
-                let is_plain = |letter: char| {
-                    letter.is_ascii_alphanumeric() || ".-:[]".contains(letter)
-                };
+                let is_plain =
+                    |letter: char| letter.is_ascii_alphanumeric() || ".-:[]".contains(letter);
                 !host.is_empty() && host.chars().all(is_plain)
             });
         host.map_or_else(String::new, |host| format!("http://{host}"))
@@ -227,7 +238,9 @@ impl Server {
 
     fn layer(dataset: &Dataset, name: &str) -> Result<Layer, Failure> {
         let names = || {
-            let all = Layer::ALL.into_iter().filter(|layer| has_layer(dataset, *layer));
+            let all = Layer::ALL
+                .into_iter()
+                .filter(|layer| has_layer(dataset, *layer));
             all.map(Layer::name).collect::<Vec<_>>().join(", ")
         };
         Layer::parse(name)
@@ -350,7 +363,15 @@ async fn layer_tile(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let options = options(asked)?;
-    tile(&server, &name, Some(&layer), [&z, &x, &y], &options, &headers).await
+    tile(
+        &server,
+        &name,
+        Some(&layer),
+        [&z, &x, &y],
+        &options,
+        &headers,
+    )
+    .await
 }
 
 /// titiler's address, where the layer is an algorithm.
@@ -376,7 +397,9 @@ fn format(extension: &str) -> Result<Format, Failure> {
 
 /// Reads `y`, `y.png`, `y@2x.webp`.
 fn parse_last(text: &str) -> Result<(&str, usize, Format), Failure> {
-    let (rest, extension) = text.split_once('.').unwrap_or((text, Format::Png.extension()));
+    let (rest, extension) = text
+        .split_once('.')
+        .unwrap_or((text, Format::Png.extension()));
     let (row, scale) = rest.split_once('@').unwrap_or((rest, "1x"));
     let side = match scale {
         "1x" => SIDE,
@@ -439,8 +462,16 @@ async fn tile(
         nodata: parse_nodata(options.nodata.as_deref())?,
     };
     // The tag needs no drawing: it changes with the file, the request and the program.
-    let original = dataset.original.as_ref().map_or("", |original| &original.identity);
-    let tag = tag(&[DRAWING, &dataset.identity, original, &format!("{request:?}")]);
+    let original = dataset
+        .original
+        .as_ref()
+        .map_or("", |original| &original.identity);
+    let tag = tag(&[
+        DRAWING,
+        &dataset.identity,
+        original,
+        &format!("{request:?}"),
+    ]);
     let media_type = format.media_type();
     if is_known(headers, &tag) {
         return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, Bytes::new));
@@ -453,6 +484,8 @@ async fn tile(
     let work = move || Ok(Bytes::from(render(&dataset, &blocks, request)?));
     let bytes = server.pool.run(work).await?;
     server.metrics.tiles_drawn.add(1);
-    server.tiles.insert(tag.clone(), bytes.clone(), bytes.len() + tag.len());
+    server
+        .tiles
+        .insert(tag.clone(), bytes.clone(), bytes.len() + tag.len());
     Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes))
 }

@@ -136,7 +136,10 @@ mod tests {
                 let (longitude, latitude) = degrees(at(tile.x, column), at(tile.y, row));
                 let exact = convert(longitude, latitude).unwrap();
                 let off = (places[index][0] - exact[0]).hypot(places[index][1] - exact[1]);
-                assert!(off < 2.0 * TOLERANCE, "zoom {z}, pixel {index}: off by {off}");
+                assert!(
+                    off < 2.0 * TOLERANCE,
+                    "zoom {z}, pixel {index}: off by {off}"
+                );
             }
         }
     }
