@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use terrane::{FileModel, Terrain};
+use anyhow::{Result, bail, ensure};
+use terrane::Terrain;
 
 use crate::Common;
-use crate::commands::jobs;
+use crate::commands::{jobs, open_terrain};
 use crate::output::print;
 use crate::serve::dataset::{Dataset, Range};
 use crate::serve::limits::Pool;
@@ -111,20 +111,6 @@ fn name_of(path: &Path) -> String {
 }
 
 impl Arguments {
-    fn terrain(&self, path: &Path) -> Result<Terrain> {
-        let model = self.model.as_ref().map(|path| {
-            let bytes = std::fs::read(path)
-                .with_context(|| format!("{} cannot be read", path.display()))?;
-            FileModel::from_bytes(&bytes)
-                .with_context(|| format!("{} cannot be used as a model", path.display()))
-        });
-        terrane::source(path)
-            .and_then(|source| Ok((source, model.transpose())))
-            .map_err(anyhow::Error::from)
-            .and_then(|(source, model)| Ok(Terrain::open(source, model?)?))
-            .with_context(|| format!("{} cannot be opened", path.display()))
-    }
-
     /// Opens all files, with their originals.
     fn datasets(&self) -> Result<BTreeMap<String, Arc<Dataset>>> {
         // With one file there is no doubt whose original it is.
@@ -141,7 +127,7 @@ impl Arguments {
                 "{}: \"{name}\" is an address of the server; give another name as NAME={0}",
                 path.display()
             );
-            let terrain = self.terrain(path)?;
+            let terrain = open_terrain(path, self.model.as_deref())?;
             let found = originals
                 .iter()
                 .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name));

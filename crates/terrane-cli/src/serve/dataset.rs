@@ -177,18 +177,17 @@ impl Dataset {
         let (width, height) = self.blocks.size(0);
         let (x, y) = self.affine.apply(width as f64 / 2.0, height as f64 / 2.0);
         let (longitude, latitude) = from_own.apply(x, y)?;
-        let (u, v) = position(longitude, latitude);
-        let at = |u: f64, v: f64| {
-            let (longitude, latitude) = degrees(u, v);
+        let middle = position(longitude, latitude);
+        let at = |east: f64, south: f64| {
+            let (longitude, latitude) = degrees(middle.0 + east, middle.1 + south);
             self.pixel(longitude, latitude)
                 .context("its middle cannot be converted")
         };
-        let (west, east) = (at(u - STEP, v)?, at(u + STEP, v)?);
-        let (north, south) = (at(u, v - STEP)?, at(u, v + STEP)?);
         let slope =
             |from: Place, to: Place| [0, 1].map(|axis| (to[axis] - from[axis]) / (2.0 * STEP));
-        let ([a, b], [c, d]) = (slope(west, east), slope(north, south));
-        let density = (a * d - b * c).abs().sqrt();
+        let across = slope(at(-STEP, 0.0)?, at(STEP, 0.0)?);
+        let down = slope(at(0.0, -STEP)?, at(0.0, STEP)?);
+        let density = (across[0] * down[1] - across[1] * down[0]).abs().sqrt();
         ensure!(
             density.is_finite() && density > 0.0,
             "its pixels have no size on the ground"

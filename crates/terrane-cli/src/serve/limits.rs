@@ -70,21 +70,18 @@ impl Pool {
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let deadline = Instant::now() + self.time;
-        let permit = match self.workers.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.most_waiting {
-                    self.waiting.fetch_sub(1, Ordering::Relaxed);
-                    return Err(Failure::busy());
-                }
-                let place = Place(&self.waiting);
-                let permit = timeout_at(deadline, self.workers.clone().acquire_owned())
-                    .await
-                    .map_err(|_| Failure::late())?
-                    .map_err(|_| Failure::busy())?;
-                drop(place);
-                permit
+        let permit = if let Ok(permit) = self.workers.clone().try_acquire_owned() {
+            permit
+        } else {
+            if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.most_waiting {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                return Err(Failure::busy());
             }
+            let _place = Place(&self.waiting);
+            timeout_at(deadline, self.workers.clone().acquire_owned())
+                .await
+                .map_err(|_| Failure::late())?
+                .map_err(|_| Failure::busy())?
         };
         let task = tokio::task::spawn_blocking(move || {
             // Held until the work is done, also where nobody waits for it any more.

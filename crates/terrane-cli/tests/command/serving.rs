@@ -97,7 +97,7 @@ impl Served {
     fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(60)))
+            .timeout_global(Some(Duration::from_mins(1)))
             .build();
         let mut request =
             ureq::Agent::new_with_config(config).get(format!("{}{path}", self.address));
@@ -196,7 +196,7 @@ fn tilejson_says_where_the_tiles_are() {
     let webp = served
         .get("/dem/WebMercatorQuad/tilejson.json?format=webp")
         .json();
-    assert!(webp["tiles"][0].as_str().unwrap().ends_with(".webp"));
+    assert!(webp["tiles"][0].as_str().unwrap().contains("{y}.webp"));
     let catalogue = served.get("/catalog").json();
     assert_eq!(catalogue["tiles"]["dem"]["original"], "dem-original");
     let info = served.get("/dem/info").json();
@@ -259,18 +259,17 @@ fn heights_of_tiles_are_those_of_points() {
     let z = 17;
     let (x, y) = served.middle(z);
     let (side, pixels) = served.pixels(&format!("/dem/{z}/{x}/{y}.png"));
-    let around = side as f64 * f64::from(1_u32 << z);
+    let across = f64::from(1_u32 << z);
+    let part =
+        |tile: u32, pixel: usize| (f64::from(tile) + (pixel as f64 + 0.5) / side as f64) / across;
     for (column, row) in [(0, 0), (100, 37), (255, 255), (128, 200)] {
-        let u = (f64::from(x) * side as f64 + f64::from(column) + 0.5) / around;
-        let v = (f64::from(y) * side as f64 + f64::from(row) + 0.5) / around;
-        let latitude = (std::f64::consts::PI * (1.0 - 2.0 * v))
-            .sinh()
-            .atan()
-            .to_degrees();
+        let longitude = 360.0 * part(x, column) - 180.0;
+        let north = std::f64::consts::PI * (1.0 - 2.0 * part(y, row));
+        let latitude = north.sinh().atan().to_degrees();
         let point = served
-            .get(&format!("/dem/point/{},{latitude}", 360.0 * u - 180.0))
+            .get(&format!("/dem/point/{longitude},{latitude}"))
             .json();
-        let found = height(pixels[(row * side as i32 + column) as usize]);
+        let found = height(pixels[row * side + column]);
         let expected = point["height_m"].as_f64().unwrap();
         // Half a step of Terrarium, and a hundredth of a pixel on a slope.
         assert!((found - expected).abs() < 0.02, "{found} {expected}");
