@@ -6,6 +6,7 @@ mod commands;
 mod output;
 mod progress;
 mod projection;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import,
-    info, query, shard, tables, train, verify,
+    info, query, serve as serving, shard, tables, train, verify,
 };
 use progress::ProgressMode;
 use terrane_convert::placement;
@@ -54,6 +55,7 @@ enum Command {
     Query(query::Arguments),
     Derive(derive::Arguments),
     Info(info::Arguments),
+    Serve(serving::Arguments),
     Verify(verify::Arguments),
     #[command(subcommand)]
     Shard(shard::Command),
@@ -73,6 +75,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Ctrl-C must not leave half-written files; destructors do not run then.
     let handler = ctrlc::set_handler(|| {
+        // A server finishes what it has begun, unless it is told a second time.
+        if serve::ask_to_stop() {
+            return;
+        }
         terrane_geo::remove_unfinished();
         std::process::exit(130);
     });
@@ -97,6 +103,7 @@ fn main() -> ExitCode {
         Command::Query(arguments) => query::run(&arguments, common),
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
+        Command::Serve(arguments) => serving::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Shard(command) => shard::run(&command, common),
         Command::Generate(arguments) => generate::run(&arguments, common),

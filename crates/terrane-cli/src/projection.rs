@@ -73,27 +73,47 @@ impl Projection {
 mod tests {
     use super::*;
 
-    const POINTS: [(u16, f64, f64, f64, f64); 7] = [
-        (2056, 7.4386, 46.9511, 2_599_997.533, 1_200_001.916),
-        (3794, 14.5058, 46.0569, 461_760.739, 102_018.972),
-        (26915, -94.5, 45.2, 382_189.143, 5_006_262.639),
-        (2193, 174.76, -36.85, 1_756_911.945, 5_920_321.818),
-        (32608, -135.2, 60.5, 489_013.236, 6_707_113.858),
-        (2154, -4.3, 48.4, 160_448.147, 6_836_036.814),
-        (3857, 7.4, 46.9, 823_764.232, 5_925_766.775),
+    /// System, longitude and latitude, and what PROJ 9.5 gives for them without grids, in the system's unit.
+    const POINTS: [(u16, [f64; 2], [f64; 2]); 18] = [
+        (2056, [7.4386, 46.9511], [2_599_997.533, 1_200_001.916]),
+        (2056, [10.4, 46.6], [2_826_856.477, 1_165_252.546]),
+        (2056, [6.1, 46.2], [2_496_673.755, 1_117_388.065]),
+        (3794, [14.5058, 46.0569], [461_760.739, 102_018.972]),
+        (3794, [13.5, 46.3], [384_446.759, 130_012.932]),
+        (3794, [16.3, 46.6], [599_597.841, 163_084.982]),
+        (26915, [-94.5, 45.2], [382_189.143, 5_006_262.639]),
+        (26915, [-91.0, 43.6], [661_423.213, 4_829_390.601]),
+        (26915, [-96.0, 48.9], [280_147.029, 5_420_678.522]),
+        (2193, [174.76, -36.85], [1_756_911.945, 5_920_321.818]),
+        (2193, [168.3, -46.4], [1_238_719.106, 4_850_765.591]),
+        (2193, [178.0, -38.0], [2_039_122.414, 5_782_371.757]),
+        (4326, [7.4386, 46.9511], [7.4386, 46.9511]),
+        (4326, [-94.5, 45.2], [-94.5, 45.2]),
+        (4326, [174.76, -36.85], [174.76, -36.85]),
+        (32608, [-135.2, 60.5], [489_013.236, 6_707_113.858]),
+        (2154, [-4.3, 48.4], [160_448.147, 6_836_036.814]),
+        (3857, [7.4, 46.9], [823_764.232, 5_925_766.775]),
     ];
 
+    /// A decimetre, and as much in degrees.
+    fn tolerance(epsg: u16) -> f64 {
+        if epsg == 4326 { 0.1 / 111_195.0 } else { 0.1 }
+    }
+
     #[test]
-    fn points_are_where_proj_has_them() {
-        // Longitude, latitude and what PROJ 9 gives, in metres.
-        for (epsg, longitude, latitude, x, y) in POINTS {
-            let (ours_x, ours_y) = Projection::new(4326, Some(epsg))
-                .unwrap()
-                .apply(longitude, latitude)
-                .unwrap();
+    fn points_are_where_proj_has_them_and_come_back() {
+        for (epsg, [longitude, latitude], [x, y]) in POINTS {
+            let there = Projection::new(4326, Some(epsg)).unwrap();
+            let (ours_x, ours_y) = there.apply(longitude, latitude).unwrap();
             assert!(
-                (ours_x - x).hypot(ours_y - y) < 0.1,
+                (ours_x - x).hypot(ours_y - y) < tolerance(epsg),
                 "EPSG:{epsg}: {ours_x} {ours_y} instead of {x} {y}"
+            );
+            let back = Projection::new(epsg, Some(4326)).unwrap();
+            let (ours_longitude, ours_latitude) = back.apply(x, y).unwrap();
+            assert!(
+                (ours_longitude - longitude).hypot(ours_latitude - latitude) < tolerance(4326),
+                "EPSG:{epsg}: {ours_longitude} {ours_latitude} instead of {longitude} {latitude}"
             );
         }
     }

@@ -14,7 +14,7 @@ const WEIGHTS: [[f64; 4]; 6] = [
 ];
 
 /// Weights of the four samples around a place t of [0, 1], and their first and second derivatives.
-pub(crate) fn weights(t: f64) -> [[f64; 4]; 3] {
+pub fn weights(t: f64) -> [[f64; 4]; 3] {
     let mut all = [[0.0; 4]; 3];
     for tap in 0..4 {
         // Horner's scheme for the value and its derivatives together.
@@ -33,13 +33,19 @@ pub(crate) fn weights(t: f64) -> [[f64; 4]; 3] {
 
 /// A height with its derivatives along columns (x) and rows (y) of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct PixelJet {
-    pub(crate) value: f64,
-    pub(crate) x: f64,
-    pub(crate) y: f64,
-    pub(crate) xx: f64,
-    pub(crate) xy: f64,
-    pub(crate) yy: f64,
+pub struct PixelJet {
+    /// The height.
+    pub value: f64,
+    /// Its change per column.
+    pub x: f64,
+    /// Its change per row.
+    pub y: f64,
+    /// Second derivative along columns.
+    pub xx: f64,
+    /// Mixed second derivative.
+    pub xy: f64,
+    /// Second derivative along rows.
+    pub yy: f64,
 }
 
 impl PixelJet {
@@ -81,11 +87,7 @@ impl PixelJet {
 }
 
 /// The surface at a place in units of samples, where sample (column, row) lies at those coordinates.
-pub(crate) fn interpolate(
-    column: f64,
-    row: f64,
-    mut sample: impl FnMut(isize, isize) -> f64,
-) -> PixelJet {
+pub fn interpolate(column: f64, row: f64, mut sample: impl FnMut(isize, isize) -> f64) -> PixelJet {
     let (left, top) = (column.floor(), row.floor());
     let (horizontal, vertical) = (weights(column - left), weights(row - top));
     let mut jet = PixelJet::default();

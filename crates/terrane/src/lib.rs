@@ -18,7 +18,7 @@ mod file_model;
 mod fill;
 pub mod init;
 pub mod journal;
-mod kernel;
+pub mod kernel;
 #[cfg(feature = "libtorch")]
 mod libtorch;
 mod measured;

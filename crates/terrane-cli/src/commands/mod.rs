@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::format::{Reader, Source};
 use terrane::{FileModel, Terrain};
-pub(crate) use terrane_convert::{ground, map_unit_m};
+pub(crate) use terrane_convert::{crs_unit_m, ground, map_unit_m};
 use terrane_geo::Existing;
 
 use crate::Common;
@@ -23,6 +23,7 @@ pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod query;
+pub(crate) mod serve;
 pub(crate) mod shard;
 pub(crate) mod tables;
 pub(crate) mod train;
@@ -80,32 +81,36 @@ impl FileArguments {
         &self.file
     }
 
-    fn source(&self) -> Result<Box<dyn Source>> {
-        let name = || format!("{} cannot be opened", self.file.display());
-        terrane::source(&self.file).with_context(name)
-    }
-
     /// The file without its model.
     pub(crate) fn reader(&self) -> Result<Reader> {
-        Reader::open(self.source()?)
+        Reader::open(open_source(&self.file)?)
             .with_context(|| format!("{} cannot be opened", self.file.display()))
     }
 
     /// The file, ready to decode.
     pub(crate) fn terrain(&self) -> Result<Terrain> {
-        let model = match &self.model {
-            None => None,
-            Some(path) => {
-                let bytes = std::fs::read(path)
-                    .with_context(|| format!("{} cannot be read", path.display()))?;
-                let model = FileModel::from_bytes(&bytes)
-                    .with_context(|| format!("{} cannot be used as a model", path.display()))?;
-                Some(model)
-            }
-        };
-        Terrain::open(self.source()?, model)
-            .with_context(|| format!("{} cannot be opened", self.file.display()))
+        open_terrain(&self.file, self.model.as_deref())
     }
+}
+
+fn open_source(file: &Path) -> Result<Box<dyn Source>> {
+    terrane::source(file).with_context(|| format!("{} cannot be opened", file.display()))
+}
+
+/// A neural terrain file, with its model where it is neither in the file nor in the program.
+pub(crate) fn open_terrain(file: &Path, model: Option<&Path>) -> Result<Terrain> {
+    let model = match model {
+        None => None,
+        Some(path) => {
+            let bytes = std::fs::read(path)
+                .with_context(|| format!("{} cannot be read", path.display()))?;
+            let model = FileModel::from_bytes(&bytes)
+                .with_context(|| format!("{} cannot be used as a model", path.display()))?;
+            Some(model)
+        }
+    };
+    Terrain::open(open_source(file)?, model)
+        .with_context(|| format!("{} cannot be opened", file.display()))
 }
 
 /// A check that did not hold: the command ends with 1 instead of 2.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use terrane::{Surface, Terrain};
+use terrane::{Sample, Surface, Terrain};
 
 use crate::Common;
 use crate::commands::{FileArguments, ground, map_unit_m};
@@ -68,16 +68,21 @@ fn read_points(path: &PathBuf) -> Result<Vec<(f64, f64)>> {
 }
 
 fn sample(terrain: &Terrain, surface: &Surface, x: f64, y: f64) -> Result<Value> {
-    let scale = map_unit_m(terrain, Some(y))?;
-    let sample = match surface.at(x, y) {
-        Ok(sample) => sample,
-        Err(terrane::Error::NoHeight { .. }) => {
-            return Ok(json!({ "x": x, "y": y, "height_m": Value::Null }));
-        }
-        Err(error) => return Err(error.into()),
+    let unit_m = map_unit_m(terrain, Some(y))?;
+    match surface.at(x, y) {
+        Ok(sample) => Ok(report(x, y, Some(&sample), unit_m)),
+        Err(terrane::Error::NoHeight { .. }) => Ok(report(x, y, None, unit_m)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is said of a point: all of a sample in map units, or that there is no height.
+pub(crate) fn report(x: f64, y: f64, sample: Option<&Sample>, unit_m: [f64; 2]) -> Value {
+    let Some(sample) = sample else {
+        return json!({ "x": x, "y": y, "height_m": Value::Null });
     };
-    let derivatives = ground(&sample, scale);
-    Ok(json!({
+    let derivatives = ground(sample, unit_m);
+    json!({
         "x": x, "y": y, "height_m": sample.height,
         "gradient_east": derivatives.gradient[0], "gradient_north": derivatives.gradient[1],
         "slope_deg": derivatives.slope_deg(), "aspect_deg": derivatives.aspect_deg(),
@@ -85,7 +90,7 @@ fn sample(terrain: &Terrain, surface: &Surface, x: f64, y: f64) -> Result<Value>
         "profile_curvature_per_m": Some(derivatives.profile_curvature()).filter(|value| !value.is_nan()),
         "plan_curvature_per_m": derivatives.plan_curvature(),
         "hessian_per_m": derivatives.hessian,
-    }))
+    })
 }
 
 /// Runs the command.

@@ -6,6 +6,7 @@
 )]
 
 mod files;
+mod serving;
 mod shards;
 mod swissalti3d;
 mod training;

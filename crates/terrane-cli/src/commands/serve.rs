@@ -1,0 +1,223 @@
+//! `terrane serve`: a web map and tiles from neural terrain files.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use terrane::Terrain;
+
+use crate::Common;
+use crate::commands::{jobs, open_terrain};
+use crate::output::print;
+use crate::serve::dataset::{Dataset, Range};
+use crate::serve::limits::Pool;
+use crate::serve::lru::Lru;
+use crate::serve::metrics::Metrics;
+use crate::serve::patch::BlockStore;
+use crate::serve::routes::Server;
+
+/// Names that addresses need for something else.
+const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metrics"];
+/// What is added to a file's name for the raster it was made from.
+const ORIGINAL: &str = "-original";
+
+/// Serve neural terrain files as a web map and as tiles.
+///
+/// Open the address in a browser for the map, or give its tiles to MapLibre, QGIS, deck.gl and others:
+///
+/// /NAME is the TileJSON of heights (Terrarium), /NAME/{z}/{x}/{y}.png the tiles, also @2x and .webp;
+/// /NAME/LAYER/{z}/{x}/{y}.png shows hillshade, slope, aspect, laplacian, profile-curvature, plan-curvature or difference;
+/// /NAME/point/LON,LAT and /NAME/profile?line=LON,LAT;LON,LAT answer what `terrane query` answers;
+/// /NAME/info, /catalog, /health and /metrics describe the server.
+///
+/// Ctrl-C lets answers that are under way finish; a second one ends at once.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org"
+)]
+pub(crate) struct Arguments {
+    /// Neural terrain files, paths or addresses; NAME=FILE gives one another name than that of its file.
+    #[arg(required = true, value_name = "FILE.trn")]
+    files: Vec<String>,
+    /// The raster that a file was made from, to compare with; NAME=FILE.tif where there are several files.
+    #[arg(long, value_name = "FILE.tif", alias = "against")]
+    original: Vec<String>,
+    /// A model for files that neither hold theirs nor use one of the program.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    bind: IpAddr,
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// The address under which clients see the server, where a proxy stands before it.
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Megabytes of decoded heights that are kept.
+    #[arg(long, value_name = "MB", default_value_t = 512)]
+    cache: usize,
+    /// Megabytes of drawn tiles that are kept.
+    #[arg(long, value_name = "MB", default_value_t = 64)]
+    tile_cache: usize,
+    /// Requests that may wait for a worker; more are turned away with 503.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    queue: usize,
+    /// Seconds for a request; longer ones are given up with 504.
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=600))]
+    timeout: u64,
+}
+
+/// A name for addresses: letters, digits, and `.`, `-`, `_` between them.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter))
+}
+
+/// Splits `NAME=FILE`; a file that exists under the whole text is meant itself.
+fn split_name(text: &str) -> (Option<&str>, &Path) {
+    match text.split_once('=') {
+        Some((name, file)) if is_name(name) && !Path::new(text).exists() => {
+            (Some(name), Path::new(file))
+        }
+        _ => (None, Path::new(text)),
+    }
+}
+
+/// The name of a file without its ending, with other characters than a name may have replaced.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let plain: String = stem
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || "._-".contains(letter) {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .take(64)
+        .collect();
+    let plain = plain.trim_start_matches(['.', '-', '_']);
+    if plain.is_empty() { "terrain" } else { plain }.to_owned()
+}
+
+impl Arguments {
+    /// Opens all files, with their originals.
+    fn datasets(&self) -> Result<BTreeMap<String, Arc<Dataset>>> {
+        // With one file there is no doubt whose original it is.
+        let is_single = self.files.len() == 1;
+        let mut originals: Vec<(Option<&str>, &Path)> =
+            self.original.iter().map(|text| split_name(text)).collect();
+        let mut datasets = BTreeMap::new();
+        let mut number = 0;
+        for text in &self.files {
+            let (name, path) = split_name(text);
+            let name = name.map_or_else(|| name_of(path), str::to_owned);
+            ensure!(
+                !RESERVED.contains(&name.as_str()),
+                "{}: \"{name}\" is an address of the server; give another name as NAME={0}",
+                path.display()
+            );
+            let terrain = open_terrain(path, self.model.as_deref())?;
+            let found = originals
+                .iter()
+                .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name));
+            let original = match found.map(|index| originals.swap_remove(index)) {
+                None => None,
+                Some((_, path)) => {
+                    number += 1;
+                    let original =
+                        open_original(format!("{name}{ORIGINAL}"), number, path, &terrain)?;
+                    Some(Arc::new(original))
+                }
+            };
+            number += 1;
+            let dataset = Dataset::of_terrain(name, number, path, terrain, original.clone())?;
+            for dataset in original.into_iter().chain([Arc::new(dataset)]) {
+                let name = dataset.name.clone();
+                if datasets.insert(name.clone(), dataset).is_some() {
+                    bail!("two files have the name \"{name}\": give one another as NAME=FILE");
+                }
+            }
+        }
+        if let Some((_, path)) = originals.first() {
+            bail!(
+                "--original {}: no file of this name is served; say which as NAME=FILE.tif",
+                path.display()
+            );
+        }
+        Ok(datasets)
+    }
+}
+
+fn open_original(name: String, number: u64, path: &Path, terrain: &Terrain) -> Result<Dataset> {
+    let raster = terrane_geo::open(&[path])?;
+    let statistics = &terrain.header().statistics;
+    let range = Range {
+        lowest_m: statistics.lowest_m,
+        highest_m: statistics.highest_m,
+    };
+    Dataset::of_raster(name, number, path, raster, range)
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    let threads = jobs(common);
+    let datasets = arguments.datasets()?;
+    let names: Vec<String> = datasets.keys().cloned().collect();
+    let megabytes = |count: usize| count.saturating_mul(1 << 20);
+    let server = Server {
+        datasets,
+        blocks: Arc::new(BlockStore::new(megabytes(arguments.cache))),
+        tiles: Lru::new(megabytes(arguments.tile_cache)),
+        pool: Pool::new(
+            threads,
+            arguments.queue,
+            Duration::from_secs(arguments.timeout),
+        ),
+        metrics: Metrics::default(),
+        connections: AtomicUsize::new(0),
+        public_url: arguments.public_url.clone(),
+    };
+    let address = SocketAddr::new(arguments.bind, arguments.port);
+    let is_json = common.json;
+    crate::serve::run(server, address, threads, move |address| {
+        if is_json {
+            let line =
+                serde_json::json!({ "address": format!("http://{address}"), "names": names });
+            return print(&format!("{line}\n"));
+        }
+        print(&format!(
+            "http://{address} serves {}; Ctrl-C stops it\n",
+            names.join(", ")
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_from_files_or_stand_before_them() {
+        assert_eq!(split_name("a/b.trn"), (None, Path::new("a/b.trn")));
+        assert_eq!(
+            split_name("alps=a/b.trn"),
+            (Some("alps"), Path::new("a/b.trn"))
+        );
+        let address = "https://host/x.trn?key=1";
+        assert_eq!(split_name(address), (None, Path::new(address)));
+        assert_eq!(name_of(Path::new("a/Été 2020.trn")), "t--2020");
+        assert_eq!(name_of(Path::new("https://host/dem.trn")), "dem");
+        assert!(is_name("m1.si_2-b") && !is_name("") && !is_name("a/b") && !is_name(".."));
+    }
+}

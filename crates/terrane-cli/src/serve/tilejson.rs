@@ -1,0 +1,43 @@
+//! TileJSON 3.0.0: how a map client finds the tiles.
+
+use serde_json::{Value, json};
+
+use super::dataset::Dataset;
+use super::layer::Layer;
+use super::picture::Format;
+
+/// Pixels across a tile without `@2x`.
+pub(crate) const SIDE: usize = 256;
+
+/// The description of one layer; `base` is the address of the server.
+pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &str) -> Value {
+    let name = &dataset.name;
+    let [west, south, east, north] = dataset.bounds;
+    let part = match layer {
+        Layer::Height => String::new(),
+        _ => format!("/{}", layer.name()),
+    };
+    let extension = format.extension();
+    let mut value = json!({
+        "tilejson": "3.0.0",
+        "name": if layer == Layer::Height { name.clone() } else { format!("{name}, {}", layer.name()) },
+        "scheme": "xyz",
+        "tiles": [format!("{base}/{name}{part}/{{z}}/{{x}}/{{y}}.{extension}")],
+        "bounds": dataset.bounds,
+        "center": [
+            f64::midpoint(west, east),
+            f64::midpoint(south, north),
+            (dataset.zooms.start() + 2).min(*dataset.zooms.end()),
+        ],
+        "minzoom": dataset.zooms.start(),
+        "maxzoom": dataset.zooms.end(),
+        "tileSize": SIDE,
+        "format": extension,
+        "unit": layer.unit(),
+    });
+    if layer == Layer::Height {
+        value["encoding"] = "terrarium".into();
+        value["nodata_height_m"] = dataset.range.lowest_m.into();
+    }
+    value
+}

@@ -1,0 +1,154 @@
+//! Where the pixels of a web map lie in a raster.
+//!
+//! Converting every pixel by itself would cost more than decoding. Converted are the corners of cells, and what lies
+//! between them is interpolated wherever the middle of a cell agrees; other cells are divided. Cells are counted over
+//! the whole world, not over a tile, so that neighbouring tiles see the same ground.
+
+use super::mercator::{TileId, degrees};
+
+/// Pixels across an undivided cell.
+const CELL: i64 = 32;
+/// Pixels of the raster that the middle of a cell may be off.
+const TOLERANCE: f64 = 0.01;
+
+/// The pixels of one tile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    left: i64,
+    top: i64,
+    side: usize,
+    /// Pixels around the world.
+    around: f64,
+}
+
+/// A place in pixels of a raster: column and row from the corner of the first pixel; NaN where there is none.
+pub(crate) type Place = [f64; 2];
+
+const NOWHERE: Place = [f64::NAN; 2];
+
+impl Frame {
+    /// A tile of `side` pixels.
+    pub(crate) fn new(tile: TileId, side: usize) -> Self {
+        Self {
+            left: i64::from(tile.x) * side as i64,
+            top: i64::from(tile.y) * side as i64,
+            side,
+            around: side as f64 * f64::from(1_u32 << tile.z),
+        }
+    }
+
+    /// Places of all pixel centres, row by row; `convert` takes degrees to a place in the raster.
+    pub(crate) fn places(&self, convert: &dyn Fn(f64, f64) -> Option<Place>) -> Vec<Place> {
+        let mut places = vec![NOWHERE; self.side * self.side];
+        let exact = |column: i64, row: i64| {
+            let (longitude, latitude) = degrees(
+                (column as f64 + 0.5) / self.around,
+                (row as f64 + 0.5) / self.around,
+            );
+            convert(longitude, latitude).unwrap_or(NOWHERE)
+        };
+        let end = self.side as i64;
+        let first = |start: i64| start.div_euclid(CELL) * CELL;
+        for row in (first(self.top)..self.top + end).step_by(CELL as usize) {
+            for column in (first(self.left)..self.left + end).step_by(CELL as usize) {
+                self.fill(&mut places, &exact, [column, row], CELL);
+            }
+        }
+        places
+    }
+
+    fn fill(
+        &self,
+        places: &mut [Place],
+        exact: &dyn Fn(i64, i64) -> Place,
+        [column, row]: [i64; 2],
+        size: i64,
+    ) {
+        let inside = |start: i64, from: i64| {
+            let end = start + self.side as i64;
+            from.max(start)..(from + size).min(end)
+        };
+        let (columns, rows) = (inside(self.left, column), inside(self.top, row));
+        if columns.is_empty() || rows.is_empty() {
+            return;
+        }
+        let corners = [
+            exact(column, row),
+            exact(column + size, row),
+            exact(column, row + size),
+            exact(column + size, row + size),
+        ];
+        let between = |x: f64, y: f64| {
+            std::array::from_fn(|axis| {
+                let [a, b, c, d] = corners.map(|corner| corner[axis]);
+                let (upper, lower) = (a + (b - a) * x, c + (d - c) * x);
+                upper + (lower - upper) * y
+            })
+        };
+        let is_straight = || {
+            let half = size / 2;
+            let (middle, guess): (Place, Place) =
+                (exact(column + half, row + half), between(0.5, 0.5));
+            // Not a number is not near.
+            (middle[0] - guess[0]).hypot(middle[1] - guess[1]) <= TOLERANCE
+        };
+        if size > 1 && !is_straight() {
+            let half = size / 2;
+            for (x, y) in [(0, 0), (half, 0), (0, half), (half, half)] {
+                self.fill(places, exact, [column + x, row + y], half);
+            }
+            return;
+        }
+        for y in rows {
+            for x in columns.clone() {
+                let index = (y - self.top) as usize * self.side + (x - self.left) as usize;
+                let part = |value: i64, from: i64| (value - from) as f64 / size as f64;
+                places[index] = if size == 1 {
+                    corners[0]
+                } else {
+                    between(part(x, column), part(y, row))
+                };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::mercator::position;
+
+    #[test]
+    fn interpolated_places_are_near_converted_ones() {
+        // Degrees as pixels of a hundredth of a degree, which no straight line of Web Mercator is.
+        let convert =
+            |longitude: f64, latitude: f64| Some([longitude * 100.0, latitude.powi(2) * 2.0]);
+        for z in [2, 6, 11] {
+            let across = f64::from(1_u32 << z);
+            let (u, v) = position(7.4, 46.9);
+            let tile = TileId::new(z, (u * across) as u32, (v * across) as u32).unwrap();
+            let places = Frame::new(tile, 256).places(&convert);
+            for index in (0..places.len()).step_by(97) {
+                let (column, row) = (index % 256, index / 256);
+                let at = |tile: u32, pixel: usize| {
+                    (f64::from(tile) + (pixel as f64 + 0.5) / 256.0) / across
+                };
+                let (longitude, latitude) = degrees(at(tile.x, column), at(tile.y, row));
+                let exact = convert(longitude, latitude).unwrap();
+                let off = (places[index][0] - exact[0]).hypot(places[index][1] - exact[1]);
+                assert!(
+                    off < 2.0 * TOLERANCE,
+                    "zoom {z}, pixel {index}: off by {off}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_converted_is_nowhere() {
+        let convert = |longitude: f64, _: f64| (longitude > 10.0).then_some([longitude, 0.0]);
+        let places = Frame::new(TileId::new(0, 0, 0).unwrap(), 256).places(&convert);
+        assert!(places[0][0].is_nan() && places[255][0] > 179.0);
+        assert!(places[134][0].is_nan() && !places[136][0].is_nan());
+    }
+}

@@ -1,0 +1,694 @@
+//! `terrane serve` as clients see it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use serde_json::Value;
+use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage};
+
+use crate::{complaint, json, stdout, terrane};
+
+/// A terrain with a corner without data, encoded within 5 cm in small tiles, served with its original.
+struct Served {
+    folder: tempfile::TempDir,
+    child: Child,
+    address: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One server for all tests that run at the same time; the last one ends it.
+fn served() -> Arc<Served> {
+    static SHARED: Mutex<Weak<Served>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(served) = shared.upgrade() {
+        return served;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| stdout(&terrane(folder.path(), arguments));
+    run(&["generate", "dem.tif", "--size", "700x600", "--seed", "11"]);
+    run(&[
+        "encode",
+        "dem.tif",
+        "dem.trn",
+        "--tile",
+        "256",
+        "--max-error",
+        "0.05",
+    ]);
+    let served = Arc::new(start(folder, &["dem.trn", "--original", "dem.tif"]));
+    *shared = Arc::downgrade(&served);
+    served
+}
+
+fn start(folder: tempfile::TempDir, arguments: &[&str]) -> Served {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_terrane"))
+        .current_dir(folder.path())
+        .args(["serve", "--port", "0", "--json"])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let started: Value = serde_json::from_str(&line).unwrap();
+    Served {
+        folder,
+        child,
+        address: started["address"].as_str().unwrap().to_owned(),
+    }
+}
+
+struct Answer {
+    status: u16,
+    headers: ureq::http::HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Served {
+    fn get(&self, path: &str) -> Answer {
+        self.get_with(path, &[])
+    }
+
+    fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_mins(1)))
+            .build();
+        let mut request =
+            ureq::Agent::new_with_config(config).get(format!("{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut answer = request.call().unwrap();
+        Answer {
+            status: answer.status().as_u16(),
+            headers: answer.headers().clone(),
+            body: answer
+                .body_mut()
+                .with_config()
+                .limit(1 << 26)
+                .read_to_vec()
+                .unwrap(),
+        }
+    }
+
+    /// The tile at the middle of the data.
+    fn middle(&self, z: u32) -> (u32, u32) {
+        let center = self.get("/dem").json()["center"].clone();
+        tile_of(center[0].as_f64().unwrap(), center[1].as_f64().unwrap(), z)
+    }
+
+    /// Pixels of a tile as RGBA.
+    fn pixels(&self, path: &str) -> (usize, Vec<[u8; 4]>) {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("content-type"), "image/png");
+        rgba(&answer.body)
+    }
+}
+
+fn tile_of(longitude: f64, latitude: f64, z: u32) -> (u32, u32) {
+    let across = f64::from(1_u32 << z);
+    let v = 0.5 - latitude.to_radians().tan().asinh() / (2.0 * std::f64::consts::PI);
+    (
+        ((longitude + 180.0) / 360.0 * across) as u32,
+        (v * across) as u32,
+    )
+}
+
+fn rgba(bytes: &[u8]) -> (usize, Vec<[u8; 4]>) {
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+    decoder.set_transformations(
+        png::Transformations::normalize_to_color8() | png::Transformations::ALPHA,
+    );
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    let pixels = match info.color_type {
+        png::ColorType::Rgba => pixels
+            .chunks_exact(4)
+            .map(|pixel| [pixel[0], pixel[1], pixel[2], pixel[3]])
+            .collect(),
+        _ => pixels
+            .chunks_exact(2)
+            .map(|pixel| [pixel[0], pixel[0], pixel[0], pixel[1]])
+            .collect(),
+    };
+    (info.width as usize, pixels)
+}
+
+fn height([red, green, blue, _]: [u8; 4]) -> f64 {
+    f64::from(red) * 256.0 + f64::from(green) + f64::from(blue) / 256.0 - 32768.0
+}
+
+#[test]
+fn tilejson_says_where_the_tiles_are() {
+    let served = served();
+    let description = served.get("/dem").json();
+    assert_eq!(description["tilejson"], "3.0.0");
+    assert_eq!(description["encoding"], "terrarium");
+    assert_eq!(
+        description["tiles"][0],
+        format!("{}/dem/{{z}}/{{x}}/{{y}}.png", served.address)
+    );
+    let (least, most) = (
+        description["minzoom"].as_u64().unwrap(),
+        description["maxzoom"].as_u64().unwrap(),
+    );
+    // Metres at 47° north are pixels between zooms 16 and 17; the surface goes one further.
+    assert_eq!((least, most), (12, 18));
+    let [west, south, east, north] =
+        [0, 1, 2, 3].map(|index| description["bounds"][index].as_f64().unwrap());
+    assert!(west < east && south < north && north - south < 0.01);
+    let slope = served.get("/dem/slope").json();
+    assert!(
+        slope["tiles"][0]
+            .as_str()
+            .unwrap()
+            .contains("/dem/slope/{z}")
+    );
+    assert_eq!(slope.get("encoding"), None);
+    let webp = served
+        .get("/dem/WebMercatorQuad/tilejson.json?format=webp")
+        .json();
+    assert!(webp["tiles"][0].as_str().unwrap().contains("{y}.webp"));
+    let catalogue = served.get("/catalog").json();
+    assert_eq!(catalogue["tiles"]["dem"]["original"], "dem-original");
+    let info = served.get("/dem/info").json();
+    assert_eq!(info["bound_m"], 0.05);
+    assert_eq!(
+        info["bytes"],
+        std::fs::metadata(served.folder.path().join("dem.trn"))
+            .unwrap()
+            .len()
+    );
+}
+
+#[test]
+fn every_layer_draws_at_every_zoom() {
+    let served = served();
+    for z in [12, 14, 16, 17, 18, 20] {
+        let (x, y) = served.middle(z);
+        for layer in [
+            "",
+            "/relief",
+            "/hillshade",
+            "/slope",
+            "/aspect",
+            "/laplacian",
+            "/profile-curvature",
+            "/plan-curvature",
+            "/difference",
+        ] {
+            let (side, pixels) = served.pixels(&format!("/dem{layer}/{z}/{x}/{y}.png"));
+            assert_eq!(side, 256);
+            let colours: std::collections::HashSet<_> = pixels.iter().collect();
+            assert!(
+                colours.len() > 10,
+                "{layer} at zoom {z} has {} colours",
+                colours.len()
+            );
+        }
+    }
+    let (x, y) = served.middle(16);
+    assert_eq!(
+        served.pixels(&format!("/dem/slope/16/{x}/{y}@2x.png")).0,
+        512
+    );
+    let webp = served.get(&format!("/dem/16/{x}/{y}.webp"));
+    assert_eq!(webp.header("content-type"), "image/webp");
+    assert_eq!(&webp.body[..4], b"RIFF");
+    // titiler's address.
+    let same = served.get(&format!(
+        "/dem/tiles/WebMercatorQuad/16/{x}/{y}.png?algorithm=slope"
+    ));
+    assert_eq!(
+        same.body,
+        served.get(&format!("/dem/slope/16/{x}/{y}.png")).body
+    );
+}
+
+#[test]
+fn heights_of_tiles_are_those_of_points() {
+    let served = served();
+    let z = 17;
+    let (x, y) = served.middle(z);
+    let (side, pixels) = served.pixels(&format!("/dem/{z}/{x}/{y}.png"));
+    let across = f64::from(1_u32 << z);
+    let part =
+        |tile: u32, pixel: usize| (f64::from(tile) + (pixel as f64 + 0.5) / side as f64) / across;
+    for (column, row) in [(0, 0), (100, 37), (255, 255), (128, 200)] {
+        let longitude = 360.0 * part(x, column) - 180.0;
+        let north = std::f64::consts::PI * (1.0 - 2.0 * part(y, row));
+        let latitude = north.sinh().atan().to_degrees();
+        let point = served
+            .get(&format!("/dem/point/{longitude},{latitude}"))
+            .json();
+        let found = height(pixels[row * side + column]);
+        let expected = point["height_m"].as_f64().unwrap();
+        // Half a step of Terrarium, and a hundredth of a pixel on a slope.
+        assert!((found - expected).abs() < 0.02, "{found} {expected}");
+    }
+}
+
+#[test]
+fn a_point_is_what_query_says() {
+    let served = served();
+    let center = served.get("/dem").json()["center"].clone();
+    for (east, north) in [(0.0, 0.0), (0.001, 0.0007), (-0.0013, 0.0004)] {
+        let (longitude, latitude) = (
+            center[0].as_f64().unwrap() + east,
+            center[1].as_f64().unwrap() + north,
+        );
+        let place = format!("{longitude},{latitude}");
+        let point = served.get(&format!("/dem/point/{place}")).json();
+        let query = json(&terrane(
+            served.folder.path(),
+            &[
+                "query",
+                "dem.trn",
+                "--at",
+                &place,
+                "--crs",
+                "EPSG:4326",
+                "--json",
+            ],
+        ));
+        for key in [
+            "height_m",
+            "slope_deg",
+            "aspect_deg",
+            "laplacian_per_m",
+            "x",
+            "y",
+        ] {
+            let (ours, theirs) = (
+                point[key].as_f64().unwrap(),
+                query[0][key].as_f64().unwrap(),
+            );
+            assert!((ours - theirs).abs() < 1e-6, "{key}: {ours} {theirs}");
+        }
+        let original = served.get(&format!("/dem-original/point/{place}")).json();
+        let difference =
+            original["height_m"].as_f64().unwrap() - point["height_m"].as_f64().unwrap();
+        assert!(difference.abs() < 0.1 && difference != 0.0);
+    }
+    let outside = served.get("/dem/point/0,0").json();
+    assert_eq!(outside["height_m"], Value::Null);
+}
+
+/// One tile of 512 pixels is four of 256 at the next zoom; where they meet, it has no border. Their pixels are equal, so
+/// none of the four can show one. Borders of the file's own tiles lie in between.
+#[test]
+fn neighbouring_tiles_join_without_a_seam() {
+    let served = served();
+    for z in [13, 14, 16, 18] {
+        let (x, y) = served.middle(z);
+        for layer in [
+            "",
+            "/relief",
+            "/hillshade",
+            "/aspect",
+            "/laplacian",
+            "/difference",
+        ] {
+            let (side, whole) = served.pixels(&format!("/dem{layer}/{z}/{x}/{y}@2x.png"));
+            assert_eq!(side, 512);
+            for (right, down) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+                let (column, row) = (2 * x + right, 2 * y + down);
+                let path = format!("/dem{layer}/{}/{column}/{row}.png", z + 1);
+                let (_, part) = served.pixels(&path);
+                let start = (down * 256 * 512 + right * 256) as usize;
+                for row in 0..256 {
+                    assert_eq!(
+                        whole[start + row * 512..][..256],
+                        part[row * 256..][..256],
+                        "{path}, row {row}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_data_is_transparent_or_a_height() {
+    let served = served();
+    let (x, y) = served.middle(13);
+    let (_, shade) = served.pixels(&format!("/dem/hillshade/13/{x}/{y}.png"));
+    assert!(shade.iter().any(|pixel| pixel[3] == 0) && shade.iter().any(|pixel| pixel[3] == 255));
+    let (_, clear) = served.pixels(&format!("/dem/13/{x}/{y}.png?nodata=transparent"));
+    let (_, filled) = served.pixels(&format!("/dem/13/{x}/{y}.png"));
+    let (_, chosen) = served.pixels(&format!("/dem/13/{x}/{y}.png?nodata=12.5"));
+    let lowest = served.get("/dem/info").json()["lowest_m"].as_f64().unwrap();
+    for index in 0..clear.len() {
+        // Transparent in the same pixels in which a shade is.
+        assert_eq!(clear[index][3], shade[index][3]);
+        assert_eq!((filled[index][3], chosen[index][3]), (255, 255));
+        if clear[index][3] == 0 {
+            assert!((height(filled[index]) - lowest).abs() <= 0.002);
+            assert_eq!(height(chosen[index]), 12.5);
+        } else {
+            assert_eq!(filled[index], clear[index]);
+        }
+    }
+    // Far away there is no tile of shades to be drawn, but one of heights for those who go on there.
+    let (_, far) = served.pixels("/dem/hillshade/13/0/0.png");
+    assert!(far.iter().all(|pixel| pixel[3] == 0));
+}
+
+#[test]
+fn a_tag_saves_the_second_answer() {
+    let served = served();
+    let (x, y) = served.middle(16);
+    for path in [
+        format!("/dem/16/{x}/{y}.png"),
+        "/dem".to_owned(),
+        "/".to_owned(),
+        "/assets/maplibre-gl.mjs".to_owned(),
+    ] {
+        let first = served.get(&path);
+        let tag = first.header("etag").to_owned();
+        assert!(tag.starts_with('"') && tag.len() > 10, "{path}: {tag}");
+        assert_eq!(first.header("access-control-allow-origin"), "*");
+        let again = served.get_with(&path, &[("if-none-match", &format!("\"other\", W/{tag}"))]);
+        assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        assert_eq!(
+            served
+                .get_with(&path, &[("if-none-match", "\"other\"")])
+                .status,
+            200
+        );
+    }
+    let [one, two] = ["", "?nodata=5"].map(|query| {
+        served
+            .get(&format!("/dem/16/{x}/{y}.png{query}"))
+            .header("etag")
+            .to_owned()
+    });
+    assert_ne!(one, two);
+}
+
+#[test]
+fn text_is_compressed_and_tiles_are_not() {
+    let served = served();
+    let mut stream = TcpStream::connect(served.address.trim_start_matches("http://")).unwrap();
+    let mut ask = |path: &str, coding: &str| {
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: {coding}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        stream = TcpStream::connect(served.address.trim_start_matches("http://")).unwrap();
+        let head = bytes
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
+        (
+            String::from_utf8(bytes[..head].to_vec())
+                .unwrap()
+                .to_ascii_lowercase(),
+            bytes.len(),
+        )
+    };
+    let (head, length) = ask("/assets/maplibre-gl.mjs", "br");
+    assert!(
+        head.contains("content-encoding: br") && length < 500_000,
+        "{head}"
+    );
+    let (head, _) = ask("/dem/info", "gzip");
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    let (x, y) = served.middle(16);
+    let (head, _) = ask(&format!("/dem/16/{x}/{y}.png"), "gzip, br");
+    assert!(!head.contains("content-encoding"), "{head}");
+}
+
+#[test]
+fn bad_requests_get_a_status_and_a_sentence() {
+    let served = served();
+    let long = vec!["7,47"; 300].join(";");
+    for (path, status) in [
+        ("/nowhere".to_owned(), 404),
+        ("/nowhere/3/1/1.png".to_owned(), 404),
+        ("/dem/nothing/3/1/1.png".to_owned(), 404),
+        ("/dem/tri".to_owned(), 404),
+        ("/a/b/c/d/e/f/g/h".to_owned(), 404),
+        ("/dem/3/8/1.png".to_owned(), 400),
+        ("/dem/25/0/0.png".to_owned(), 400),
+        ("/dem/3/-1/0.png".to_owned(), 400),
+        ("/dem/3/1/99999999999999999999.png".to_owned(), 400),
+        ("/dem/3/1/1.jpg".to_owned(), 400),
+        ("/dem/3/1/1@9x.png".to_owned(), 400),
+        ("/dem/x/y/z".to_owned(), 400),
+        ("/dem/3/1/1.png?nodata=deep".to_owned(), 400),
+        ("/dem/3/1/1.png?nodata=NaN".to_owned(), 400),
+        ("/dem/tiles/Other/3/1/1.png".to_owned(), 404),
+        ("/dem/point/7".to_owned(), 400),
+        ("/dem/point/200,10".to_owned(), 400),
+        ("/dem/point/nan,inf".to_owned(), 400),
+        ("/dem/profile".to_owned(), 400),
+        ("/dem/profile?line=7,47".to_owned(), 400),
+        (format!("/dem/profile?line={long}"), 400),
+        (
+            "/dem/profile?line=7,47;7.1,47&points=1000000".to_owned(),
+            400,
+        ),
+        ("/assets/secret".to_owned(), 404),
+        ("/assets/..%2f..%2fCargo.toml".to_owned(), 404),
+    ] {
+        let answer = served.get(&path);
+        assert_eq!(answer.status, status, "{path}");
+        let sentence = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(sentence.len() > 10, "{path}: {sentence}");
+    }
+    let mut stream = TcpStream::connect(served.address.trim_start_matches("http://")).unwrap();
+    write!(stream, "GET /{} HTTP/1.1\r\n", "a".repeat(100_000)).unwrap_or_default();
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
+    let posted = ureq::Agent::new_with_config(
+        ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .build(),
+    )
+    .post(format!("{}/dem", served.address))
+    .send("x")
+    .unwrap();
+    assert_eq!(posted.status().as_u16(), 405);
+    assert_eq!(served.get("/health").json()["status"], "ok");
+    let metrics = String::from_utf8(served.get("/metrics").body).unwrap();
+    assert!(
+        metrics.contains("terrane_requests_total{route=\"/{name}/{z}/{x}/{y}\",status=\"400\"}"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn a_profile_walks_the_surface() {
+    let served = served();
+    let center = served.get("/dem").json()["center"].clone();
+    let (longitude, latitude) = (center[0].as_f64().unwrap(), center[1].as_f64().unwrap());
+    let line = format!(
+        "{},{latitude};{},{}",
+        longitude - 0.002,
+        longitude + 0.002,
+        latitude + 0.001
+    );
+    let profile = served
+        .get(&format!("/dem/profile?line={line}&points=50"))
+        .json();
+    let points = profile["points"].as_array().unwrap();
+    assert_eq!(points.len(), 50);
+    assert!(
+        (profile["length_m"].as_f64().unwrap() - 320.0).abs() < 15.0,
+        "{}",
+        profile["length_m"]
+    );
+    let point = &points[20];
+    let at = served
+        .get(&format!(
+            "/dem/point/{},{}",
+            point["longitude_deg"], point["latitude_deg"]
+        ))
+        .json();
+    let (a, b) = (
+        point["height_m"].as_f64().unwrap(),
+        at["height_m"].as_f64().unwrap(),
+    );
+    assert!((a - b).abs() < 1e-6);
+    let rise = points[49]["height_m"].as_f64().unwrap() - points[0]["height_m"].as_f64().unwrap();
+    let sum = profile["ascent_m"].as_f64().unwrap() - profile["descent_m"].as_f64().unwrap();
+    assert!((rise - sum).abs() < 1e-6);
+}
+
+#[test]
+fn the_viewer_is_in_the_program_and_needs_no_network() {
+    let served = served();
+    let page = served.get("/");
+    let text = String::from_utf8(page.body.clone()).unwrap();
+    assert!(
+        page.header("content-security-policy")
+            .contains("default-src 'self'")
+    );
+    assert!(!text.contains("http://") && !text.contains("https://"));
+    // Everything the page and its scripts load is there.
+    let mut waiting = vec![text];
+    let mut seen = Vec::new();
+    while let Some(text) = waiting.pop() {
+        for part in text
+            .split(['"', '`'])
+            .filter(|part| part.starts_with("assets/") || part.starts_with("./"))
+        {
+            let name = part
+                .trim_start_matches("assets/")
+                .trim_start_matches("./")
+                .to_owned();
+            if seen.contains(&name) || name.contains("${") || name.contains(' ') {
+                continue;
+            }
+            let asset = served.get(&format!("/assets/{name}"));
+            assert_eq!(asset.status, 200, "{name}");
+            if !name.starts_with("maplibre") {
+                waiting.push(String::from_utf8(asset.body).unwrap());
+            }
+            seen.push(name);
+        }
+    }
+    assert!(seen.len() >= 12, "{seen:?}");
+    assert_eq!(served.get("/assets/maplibre-gl-worker.mjs").status, 200);
+}
+
+/// A raster in a system of longitudes and latitudes, whose slopes must be metres per metre all the same.
+#[test]
+fn degrees_are_served_like_metres() {
+    let folder = tempfile::tempdir().unwrap();
+    let affine = Affine::north_up(7.0, 47.0, 1e-5);
+    let place = Georeference::new(affine, Crs::geographic(4326, None));
+    let storage = Storage::metres(SampleType::F32, None);
+    let path = folder.path().join("ramp.tif");
+    let mut writer = CogWriter::create(&path, (300, 300), place, storage, Existing::Keep).unwrap();
+    // Half a metre up per metre northwards.
+    let rows: Vec<f64> = (0..300 * 300)
+        .map(|index| 500.0 - f64::from(index / 300) * 1e-5 * 111_195.0 * 0.5)
+        .collect();
+    writer.write_rows(&rows).unwrap();
+    writer.finish().unwrap();
+    stdout(&terrane(
+        folder.path(),
+        &["encode", "ramp.tif", "ramp.trn", "--max-error", "0.001"],
+    ));
+    let served = start(folder, &["ramp.trn"]);
+    let point = served.get("/ramp/point/7.0015,46.9985").json();
+    assert!(
+        (point["slope_deg"].as_f64().unwrap() - 0.5_f64.atan().to_degrees()).abs() < 0.3,
+        "{point}"
+    );
+    assert!(
+        (point["aspect_deg"].as_f64().unwrap() - 180.0).abs() < 1.0,
+        "{point}"
+    );
+    let (x, y) = tile_of(7.0015, 46.9985, 17);
+    let (_, pixels) = served.pixels(&format!("/ramp/slope/17/{x}/{y}.png"));
+    let painted: Vec<_> = pixels.iter().filter(|pixel| pixel[3] == 255).collect();
+    assert!(!painted.is_empty());
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    // Krovak: a system that would be converted wrongly.
+    let place = Georeference::new(
+        Affine::north_up(-598_000.0, -1_160_000.0, 1.0),
+        Crs::projected(5514, None),
+    );
+    write_flat(&folder.path().join("krovak.tif"), place);
+    write_flat(
+        &folder.path().join("nowhere.tif"),
+        Georeference::unplaced(Crs::default()),
+    );
+    for name in ["krovak", "nowhere"] {
+        stdout(&run(&[
+            "encode",
+            &format!("{name}.tif"),
+            &format!("{name}.trn"),
+        ]));
+    }
+    for (arguments, expected) in [
+        (vec!["serve", "none.trn"], "none.trn cannot be opened"),
+        (
+            vec!["serve", "krovak.trn"],
+            "krovak.trn cannot be put on a web map: EPSG:5514 would be converted wrongly",
+        ),
+        (
+            vec!["serve", "nowhere.trn"],
+            "nowhere.trn cannot be put on a web map: it does not say where it lies",
+        ),
+        (
+            vec!["serve", "health=krovak.trn"],
+            "\"health\" is an address of the server",
+        ),
+    ] {
+        let text = complaint(&run(&arguments));
+        assert!(text.contains(expected), "{text}");
+    }
+    let help = stdout(&run(&["serve", "--help"]));
+    assert!(
+        help.contains("terrane serve dem.trn --original dem.tif"),
+        "{help}"
+    );
+}
+
+fn write_flat(path: &Path, place: Georeference) {
+    let storage = Storage::metres(SampleType::F32, None);
+    let mut writer = CogWriter::create(path, (64, 64), place, storage, Existing::Keep).unwrap();
+    writer.write_rows(&vec![100.0; 64 * 64]).unwrap();
+    writer.finish().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn it_stops_when_told_and_finishes_what_it_began() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&terrane(
+        folder.path(),
+        &["generate", "a.tif", "--size", "128x128"],
+    ));
+    stdout(&terrane(folder.path(), &["encode", "a.tif", "a.trn"]));
+    let mut served = start(folder, &["a.trn"]);
+    assert_eq!(served.get("/health").status, 200);
+    let id = served.child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let status = served.child.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(TcpStream::connect(served.address.trim_start_matches("http://")).is_err());
+}

@@ -1,0 +1,142 @@
+// The two maps: the decoded surface and, under it, the original.
+
+import * as maplibregl from "./maplibre-gl.mjs";
+
+export { maplibregl };
+
+const colour = (name) => {
+  // light-dark() is resolved by the browser where it is used.
+  const probe = document.createElement("i");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+};
+
+export class TerrainMap {
+  constructor(container, { hash = false, controls = false, label }) {
+    this.map = new maplibregl.Map({
+      container,
+      hash,
+      attributionControl: false,
+      maxPitch: 80,
+      center: [0, 20],
+      zoom: 1,
+      style: { version: 8, sources: {}, layers: [{ id: "ground", type: "background", paint: { "background-color": colour("--ground") } }] },
+      canvasContextAttributes: { antialias: true },
+      locale: { "Map.Title": label },
+    });
+    if (controls) {
+      this.map.addControl(new maplibregl.NavigationControl({ visualizePitch: true }), "top-right");
+      this.map.addControl(new maplibregl.ScaleControl({ maxWidth: 120 }), "bottom-left");
+    }
+    this.ready = new Promise((resolve) => this.map.once("load", resolve));
+    this.exaggeration = 0;
+  }
+
+  /** Shows a layer of a file, replacing what was there. */
+  async show(info, layer) {
+    await this.ready;
+    const { map } = this;
+    const id = `${info.name}/${layer}`;
+    this.addHeights(info);
+    if (!map.getSource(id)) {
+      map.addSource(id, {
+        type: "raster",
+        tiles: [new URL(`${info.name}/${layer}/{z}/{x}/{y}${devicePixelRatio > 1.4 ? "@2x" : ""}.png`, document.baseURI).href.replaceAll("%7B", "{").replaceAll("%7D", "}")],
+        tileSize: 256,
+        bounds: info.bounds,
+        minzoom: info.minzoom,
+        maxzoom: info.maxzoom,
+      });
+    }
+    const shown = map.getStyle().layers.filter((entry) => entry.type === "raster").map((entry) => entry.id);
+    if (!map.getLayer(id)) {
+      const above = map.getLayer("line") ? "line" : undefined;
+      map.addLayer({ id, type: "raster", source: id, paint: { "raster-fade-duration": 120, "raster-resampling": "linear" } }, above);
+    }
+    for (const other of shown) if (other !== id) map.removeLayer(other);
+    for (const other of Object.keys(map.getStyle().sources)) {
+      const isOld = !other.startsWith(`${info.name}/`) && other !== "line";
+      if (isOld && other !== this.heights) map.removeSource(other);
+    }
+  }
+
+  addHeights(info) {
+    const { map } = this;
+    const id = `${info.name}/height`;
+    if (this.heights === id) return;
+    const old = this.heights;
+    map.setTerrain(null);
+    map.addSource(id, {
+      type: "raster-dem",
+      encoding: "terrarium",
+      // No bounds: around the data the ground goes on at its lowest height instead of falling to zero.
+      tiles: [new URL(info.name, document.baseURI).href + "/{z}/{x}/{y}.png"],
+      tileSize: 256,
+      maxzoom: Math.min(info.maxzoom, 17),
+    });
+    this.heights = id;
+    if (old) map.removeSource(old);
+    this.raise(this.exaggeration);
+  }
+
+  /** Lifts the map by its heights, or lays it flat at 0. */
+  raise(exaggeration) {
+    this.exaggeration = exaggeration;
+    if (!this.heights) return;
+    this.map.setTerrain(exaggeration > 0 ? { source: this.heights, exaggeration } : null);
+  }
+
+  fit(info, options = {}) {
+    const [west, south, east, north] = info.bounds;
+    this.map.fitBounds([[west, south], [east, north]], { padding: options.padding, animate: false, pitch: options.pitch ?? 0, bearing: options.bearing ?? 0 });
+  }
+
+  /** Takes the colours of the page. */
+  async recolour() {
+    await this.ready;
+    this.map.setPaintProperty("ground", "background-color", colour("--ground"));
+    this.map.setSky({
+      "sky-color": colour("--sky"), "horizon-color": colour("--ground"), "fog-color": colour("--ground"),
+      "sky-horizon-blend": 0.6, "horizon-fog-blend": 0.7, "fog-ground-blend": 0.85, "atmosphere-blend": 0,
+    });
+  }
+
+  /** A line on the map. */
+  async line(points) {
+    await this.ready;
+    const { map } = this;
+    const data = {
+      type: "FeatureCollection",
+      features: [
+        ...(points.length > 1 ? [{ type: "Feature", properties: {}, geometry: { type: "LineString", coordinates: points } }] : []),
+        ...points.map((point) => ({ type: "Feature", properties: {}, geometry: { type: "Point", coordinates: point } })),
+      ],
+    };
+    if (map.getSource("line")) {
+      map.getSource("line").setData(data);
+      return;
+    }
+    map.addSource("line", { type: "geojson", data });
+    const isLine = ["==", ["geometry-type"], "LineString"];
+    map.addLayer({ id: "line", type: "line", source: "line", filter: isLine, layout: { "line-cap": "round", "line-join": "round" }, paint: { "line-color": "#ffffff", "line-width": 6, "line-opacity": 0.9 } });
+    map.addLayer({ id: "line-inner", type: "line", source: "line", filter: isLine, layout: { "line-cap": "round", "line-join": "round" }, paint: { "line-color": "#c4672b", "line-width": 3 } });
+    map.addLayer({ id: "line-corners", type: "circle", source: "line", filter: ["==", ["geometry-type"], "Point"], paint: { "circle-radius": 5, "circle-color": "#c4672b", "circle-stroke-color": "#ffffff", "circle-stroke-width": 2 } });
+  }
+}
+
+/** Keeps two maps at the same view. */
+export const keepTogether = (first, second) => {
+  let isFollowing = false;
+  const follow = (from, to) => () => {
+    if (isFollowing) return;
+    isFollowing = true;
+    to.jumpTo({ center: from.getCenter(), zoom: from.getZoom(), bearing: from.getBearing(), pitch: from.getPitch() });
+    isFollowing = false;
+  };
+  first.on("move", follow(first, second));
+  second.on("move", follow(second, first));
+  follow(first, second)();
+};

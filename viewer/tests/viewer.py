@@ -1,0 +1,315 @@
+"""The viewer in a headless Chromium: `just test-viewer`.
+
+Needs Python with playwright and a Chromium (CHROMIUM, or the one in the path). Serves real terrain where it lies beside the
+project, generated terrain otherwise. Screenshots go to the folder named by SCREENSHOTS, or to a temporary one.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+PROJECT = Path(__file__).resolve().parents[2]
+DATA = PROJECT.parent / "shared" / "data"
+TERRANE = os.environ.get("TERRANE", str(PROJECT / "target" / "release" / "terrane"))
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+WIDE, PHONE = (1440, 900), (390, 844)
+
+
+def terrane(folder: Path, *arguments: str) -> str:
+    return subprocess.run([TERRANE, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def prepare(folder: Path) -> list[str]:
+    """Two files, the first with its original; the arguments that serve them."""
+    first = DATA / "m2_ch_swissalti3d_bern.tif"
+    second = DATA / "m1_nz_auckland_2013.tif"
+    if not first.exists():
+        print("no real data beside the project: on generated terrain")
+        first, second = folder / "first.tif", folder / "second.tif"
+        terrane(folder, "generate", "first.tif", "--size", "1000x1000", "--seed", "4", "--pixel-size", "2")
+        terrane(folder, "generate", "second.tif", "--size", "500x400", "--seed", "5")
+    terrane(folder, "encode", str(first), "a.trn", "--max-error", "0.1", "--progress", "none")
+    terrane(folder, "encode", str(second), "b.trn", "--max-error", "0.1", "--progress", "none")
+    return ["a.trn", "b.trn", "--original", f"a={first}"]
+
+
+@contextmanager
+def served(folder: Path, arguments: list[str]):
+    server = subprocess.Popen(
+        [TERRANE, "serve", "--port", "0", "--json", *arguments], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield json.loads(server.stdout.readline())["address"]
+    finally:
+        server.terminate()
+        assert server.wait(10) == 0, "the server did not stop in good order"
+
+
+class Viewer:
+    """A page with the viewer, and what it complained of."""
+
+    def __init__(self, page: Page, address: str, fragment: str = ""):
+        self.page, self.complaints, self.foreign, self.tiles = page, [], [], []
+        page.on("console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("requestfailed", lambda request: self.failed(request))
+        page.on("request", lambda request: self.asked(request.url, address))
+        page.on("response", lambda answer: answer.status >= 400 and self.complaints.append(f"{answer.status} {answer.url}"))
+        page.goto(f"{address}/{fragment}")
+        page.wait_for_selector("html[data-ready]", timeout=60_000)
+        self.settle()
+
+    def failed(self, request):
+        # A map gives up tiles that it no longer shows.
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"{request.failure} {request.url}")
+
+    def asked(self, url: str, address: str):
+        if url.endswith(".png"):
+            self.tiles.append(url)
+        if not url.startswith((address, "blob:", "data:")):
+            self.foreign.append(url)
+
+    def settle(self):
+        """Until all tiles are drawn."""
+        deadline = time.monotonic() + 60
+        script = "() => [terrane.upper, terrane.state.isCompared && terrane.lower()].every((m) => !m || (m.map.loaded() && m.map.areTilesLoaded() && !m.map.isMoving()))"
+        self.page.wait_for_timeout(250)
+        while not self.page.evaluate(script):
+            assert time.monotonic() < deadline, "the map does not come to rest"
+            self.page.wait_for_timeout(100)
+        self.page.wait_for_timeout(350)
+
+    def colours(self, clip: dict) -> int:
+        """Different colours in a part of the picture."""
+        from io import BytesIO
+
+        from PIL import Image
+
+        image = Image.open(BytesIO(self.page.screenshot(clip=clip))).convert("RGB")
+        return len(image.getcolors(1 << 24))
+
+    def layer(self, title: str):
+        self.page.locator("#layers label", has_text=title).first.click()
+        self.settle()
+
+    def check(self):
+        assert not self.complaints, self.complaints
+        assert not self.foreign, self.foreign
+
+
+MIDDLE = {"x": 650, "y": 250, "width": 300, "height": 300}
+
+
+def layers_draw(viewer: Viewer):
+    seen = set()
+    for title in ["Relief", "Hillshade", "Slope", "Aspect", "Curvature", "Profile curvature", "Plan curvature", "Difference"]:
+        viewer.layer(title)
+        assert viewer.colours(MIDDLE) > 100, title
+        picture = viewer.page.screenshot(clip=MIDDLE)
+        assert picture not in seen, f"{title} looks like another layer"
+        seen.add(picture)
+    assert viewer.page.locator("#legend").inner_text().find("decoded minus original") >= 0
+    viewer.layer("Relief")
+
+
+def a_click_is_a_query(viewer: Viewer, folder: Path):
+    page = viewer.page
+    for x, y in [(700, 300), (801, 433), (912, 510)]:
+        page.mouse.click(x, y)
+        box = page.locator("#point")
+        box.locator("dl").wait_for()
+        page.wait_for_timeout(400)
+        data = page.evaluate("() => ({ ...document.getElementById('point').dataset })")
+        place = f"{data['longitude']},{data['latitude']}"
+        query = json.loads(terrane(folder, "query", "a.trn", "--at", place, "--crs", "EPSG:4326", "--json"))[0]
+        shown = float(box.locator("h2").inner_text().split()[0])
+        assert abs(shown - query["height_m"]) <= 0.001, (shown, query)
+        text = box.inner_text()
+        assert f"{query['slope_deg']:.1f}°" in text and "Original" in text, text
+    page.keyboard.press("Escape")
+    assert not page.locator("#point").is_visible()
+
+
+def the_keyboard_is_enough(viewer: Viewer):
+    page = viewer.page
+    page.locator("#map canvas").focus()
+    page.keyboard.press("ArrowRight")
+    viewer.settle()
+    page.keyboard.press("Enter")
+    page.locator("#point dl").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("3")
+    assert page.locator("#layers input[value=slope]").is_checked()
+    page.keyboard.press("1")
+    viewer.settle()
+
+
+def swipe_compares(viewer: Viewer):
+    page = viewer.page
+    page.keyboard.press("s")
+    viewer.settle()
+    handle = page.locator("#swipe")
+    assert handle.is_visible()
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + 22, 450)
+    page.mouse.down()
+    page.mouse.move(900, 450, steps=6)
+    page.mouse.up()
+    assert abs(handle.bounding_box()["x"] + 22 - 900) < 2
+    before = int(handle.get_attribute("aria-valuenow"))
+    handle.focus()
+    page.keyboard.press("ArrowLeft")
+    assert int(handle.get_attribute("aria-valuenow")) == before - 2
+    views = page.evaluate(
+        "() => [terrane.upper, terrane.lower()].map((m) => [m.map.getCenter().lng, m.map.getCenter().lat, m.map.getZoom()])"
+    )
+    assert views[0] == views[1], views
+    assert any("/a-original/relief/" in tile for tile in viewer.tiles)
+    # The two sides show different files: they are alike, not equal.
+    assert viewer.colours({"x": 600, "y": 250, "width": 200, "height": 200}) > 100
+    page.locator("#compare").uncheck()
+    viewer.settle()
+    assert not handle.is_visible()
+
+
+def a_profile_is_drawn(viewer: Viewer):
+    page = viewer.page
+    page.keyboard.press("p")
+    for x, y in [(600, 250), (980, 380), (1060, 180)]:
+        page.mouse.click(x, y)
+        page.wait_for_timeout(350)
+    chart = page.locator("#chart svg")
+    chart.wait_for()
+    page.wait_for_timeout(500)
+    assert len(chart.locator("path.trace").first.get_attribute("d")) > 2000
+    assert chart.locator("path.trace.before").count() == 1, "no profile of the original"
+    assert "km" in page.locator("#profile-text").inner_text()
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    assert " m at " in chart.get_attribute("aria-valuetext")
+    viewer.settle()
+
+
+def heights_stand_up(viewer: Viewer):
+    page = viewer.page
+    flat = page.screenshot(clip=MIDDLE)
+    page.keyboard.press("t")
+    page.wait_for_timeout(1200)
+    viewer.settle()
+    assert page.evaluate("() => terrane.upper.map.getPitch()") > 40
+    assert page.evaluate("() => terrane.upper.map.getTerrain().exaggeration") == 1.5
+    assert page.screenshot(clip=MIDDLE) != flat
+    span = page.evaluate(
+        """() => { const { map } = terrane.upper; const [w, s, e, n] = terrane.state.info.bounds;
+            const at = (x, y) => map.queryTerrainElevation([w + (e - w) * x, s + (n - s) * y]);
+            const all = [.2, .4, .6, .8].flatMap((x) => [.2, .4, .6, .8].map((y) => at(x, y)));
+            return Math.max(...all) - Math.min(...all); }"""
+    )
+    assert span > 5, f"heights differ by {span} m alone"
+
+
+def every_control_has_a_name(viewer: Viewer):
+    nameless = viewer.page.evaluate(
+        """() => [...document.querySelectorAll('button, input, select, [role=slider], [tabindex="0"]')].filter((node) => {
+            const name = node.ariaLabel || node.title || node.labels?.[0]?.textContent || node.textContent || node.getAttribute('aria-label');
+            return !name?.trim(); }).map((node) => node.outerHTML.slice(0, 80))"""
+    )
+    assert not nameless, nameless
+
+
+def nothing_leaves_the_screen(viewer: Viewer, size: tuple[int, int]):
+    boxes = viewer.page.evaluate(
+        """() => [...document.querySelectorAll('.card:not([hidden])')].map((node) => [node.id, node.getBoundingClientRect().toJSON()])"""
+    )
+    for name, box in boxes:
+        assert box["left"] >= -1 and box["right"] <= size[0] + 1 and box["top"] >= -1 and box["bottom"] <= size[1] + 1, (name, box)
+
+
+def run(address: str, folder: Path, pictures: Path):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"],
+        )
+        for size, scheme in [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")]:
+            is_phone = size == PHONE
+            context = browser.new_context(
+                viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, has_touch=is_phone,
+                device_scale_factor=2 if is_phone else 1,
+            )
+            page = context.new_page()
+            viewer = Viewer(page, address)
+            kind = f"{'phone' if is_phone else 'wide'}-{scheme}"
+            save = lambda name: page.screenshot(path=pictures / f"{kind}-{name}.png")
+            facts = page.locator("#facts").inner_text()
+            assert "kB" in facts and "no error above 0.1 m" in facts, facts
+            assert len(viewer.tiles) > 3
+            every_control_has_a_name(viewer)
+            if is_phone:
+                page.touchscreen.tap(195, 430)
+                page.locator("#point dl").wait_for()
+                save("point")
+                nothing_leaves_the_screen(viewer, size)
+                page.locator("#point .close").click()
+                page.locator("#fold").click()
+                save("controls")
+                page.locator("#draw").check()
+                page.locator("#fold").click()
+                page.touchscreen.tap(100, 300)
+                page.wait_for_timeout(400)
+                page.touchscreen.tap(300, 420)
+                page.locator("#chart svg").wait_for()
+                save("profile")
+                nothing_leaves_the_screen(viewer, size)
+            elif scheme == "light":
+                layers_draw(viewer)
+                a_click_is_a_query(viewer, folder)
+                the_keyboard_is_enough(viewer)
+                swipe_compares(viewer)
+                a_profile_is_drawn(viewer)
+                nothing_leaves_the_screen(viewer, size)
+                save("profile")
+                page.keyboard.press("Escape")
+                page.keyboard.press("s")
+                viewer.layer("Curvature")
+                save("swipe")
+                page.keyboard.press("s")
+                page.locator("#file").select_option("b")
+                viewer.settle()
+                assert "b – terrane" == page.title() and not page.locator("#compare").is_visible()
+                save("other")
+            else:
+                heights_stand_up(viewer)
+                nothing_leaves_the_screen(viewer, size)
+                save("raised")
+                page.locator("#theme").click()
+                assert page.evaluate("() => document.documentElement.dataset.theme") == "light"
+            viewer.check()
+            print(f"{kind}: good, {len(viewer.tiles)} tiles")
+            context.close()
+        browser.close()
+
+
+def main():
+    if not CHROMIUM:
+        sys.exit("no Chromium: install one or name it in CHROMIUM")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pictures = Path(os.environ.get("SCREENSHOTS") or tempfile.mkdtemp(prefix="terrane-viewer-"))
+        pictures.mkdir(parents=True, exist_ok=True)
+        with served(folder, prepare(folder)) as address:
+            run(address, folder, pictures)
+        print(f"screenshots in {pictures}")
+
+
+if __name__ == "__main__":
+    main()

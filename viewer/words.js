@@ -1,0 +1,61 @@
+// Numbers and names as people read them.
+
+export const TITLES = {
+  relief: "Relief",
+  hillshade: "Hillshade",
+  slope: "Slope",
+  aspect: "Aspect",
+  laplacian: "Curvature",
+  "profile-curvature": "Profile curvature",
+  "plan-curvature": "Plan curvature",
+  difference: "Difference",
+};
+
+export const metres = (value, digits = 2) =>
+  value === null || value === undefined ? "–" : `${value.toFixed(digits)} m`;
+
+export const degrees = (value, digits = 1) =>
+  value === null || value === undefined ? "–" : `${value.toFixed(digits)}°`;
+
+export const perMetre = (value) => {
+  if (value === null || value === undefined) return "–";
+  const text = Math.abs(value) < 1e-4 && value !== 0 ? value.toExponential(1) : value.toFixed(4);
+  return `${text} /m`.replace("-", "−");
+};
+
+export const distance = (value) =>
+  value < 1000 ? `${value.toFixed(value < 100 ? 1 : 0)} m` : `${(value / 1000).toFixed(2)} km`;
+
+export const bytes = (count) => {
+  if (count < 10_000) return `${count} B`;
+  if (count < 10_000_000) return `${(count / 1e3).toFixed(count < 100_000 ? 1 : 0)} kB`;
+  return `${(count / 1e6).toFixed(1)} MB`;
+};
+
+export const bearing = (value) =>
+  ["N", "NE", "E", "SE", "S", "SW", "W", "NW"][Math.round(value / 45) % 8];
+
+/** A limit or a tick, with as many digits as it needs. */
+export const brief = (value) => {
+  const size = Math.abs(value);
+  const text = size === 0 ? "0" : size >= 100 ? value.toFixed(0) : size >= 0.001 ? String(+value.toPrecision(2)) : value.toExponential(0);
+  return text.replace("-", "−");
+};
+
+/** An element with properties and children; text is never read as HTML. */
+export const element = (tag, properties = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key in node && key !== "list") node[key] = value;
+    else node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+};
+
+export const fetchJson = async (address, signal) => {
+  const answer = await fetch(address, { signal });
+  const value = await answer.json();
+  if (!answer.ok) throw new Error(value.error ?? `status ${answer.status}`);
+  return value;
+};
