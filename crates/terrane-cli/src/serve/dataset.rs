@@ -310,7 +310,7 @@ impl Dataset {
     /// Metres per map unit at a place of the raster.
     pub(crate) fn unit_m(&self, place: Place) -> Result<[f64; 2]> {
         let (_, y) = self.affine.apply(place[0], place[1]);
-        crs_unit_m(&self.crs, y)
+        Ok(crs_unit_m(&self.crs, y)?)
     }
 
     /// Metres per map unit everywhere, or `None` where they depend on the latitude.
@@ -318,7 +318,7 @@ impl Dataset {
         if self.crs.kind() == CrsKind::Geographic {
             return Ok(None);
         }
-        crs_unit_m(&self.crs, 0.0).map(Some)
+        Ok(Some(crs_unit_m(&self.crs, 0.0)?))
     }
 }
 
