@@ -91,7 +91,12 @@ pub(crate) fn point(
         )));
     };
     let sample = dataset.sample(store, x, y)?;
-    let mut value = report(x, y, sample.as_ref(), crs_unit_m(&dataset.crs, y).map_err(anyhow::Error::from)?);
+    let mut value = report(
+        x,
+        y,
+        sample.as_ref(),
+        crs_unit_m(&dataset.crs, y).map_err(anyhow::Error::from)?,
+    );
     value["coordinates"] = json!([longitude, latitude]);
     value["crs"] = dataset.crs.to_string().into();
     Ok(value)

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use openjp2::{
-    Codec as Engine, OPJ_CLRSPC_GRAY, OPJ_CODEC_J2K, OPJ_RPCL, Stream, opj_cparameters_t,
-    opj_dparameters_t, opj_image, opj_image_comptparm,
+    Codec as Engine, OPJ_CLRSPC_GRAY, OPJ_CODEC_J2K, Stream, opj_cparameters_t, opj_dparameters_t,
+    opj_image, opj_image_comptparm,
 };
 
 use super::CodecError;
@@ -115,7 +115,6 @@ fn parameters(wavelet: Wavelet) -> opj_cparameters_t {
     let mut parameters = opj_cparameters_t {
         tcp_numlayers: 1,
         numresolution: RESOLUTIONS,
-        prog_order: OPJ_RPCL,
         csty: STATED_PRECINCTS,
         res_spec: RESOLUTIONS,
         ..opj_cparameters_t::default()

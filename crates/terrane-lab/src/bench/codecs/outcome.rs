@@ -75,6 +75,35 @@ pub struct Lossless {
 }
 
 impl Outcomes {
+    /// Every point of every curve as CSV, from which the tables can be made again.
+    pub fn points_csv(&self) -> String {
+        let mut text = String::from(
+            "codec,tile,quality,bytes,rate_bpp,psnr_db,rmse_m,max_error_m,gradient_rmse_m_per_px,laplacian_rmse_m_per_px2\n",
+        );
+        for curve in &self.curves {
+            for (tile, points) in curve.tiles.iter().enumerate() {
+                for Point {
+                    quality,
+                    bytes,
+                    bpp,
+                    errors,
+                } in points
+                {
+                    text += &format!(
+                        "\"{}\",{tile},{quality},{bytes},{bpp},{},{},{},{},{}\n",
+                        curve.codec.replace('"', "\"\""),
+                        errors.psnr_db,
+                        errors.rmse_m,
+                        errors.max_error_m,
+                        errors.gradient_rmse_m_per_px,
+                        errors.laplacian_rmse_m_per_px2,
+                    );
+                }
+            }
+        }
+        text
+    }
+
     /// Adds what was measured elsewhere.
     pub(super) fn join(&mut self, other: Self) {
         self.curves.extend(other.curves);

@@ -141,7 +141,7 @@ fn rates(curves: &[&Curve]) -> Table {
         table.row(row);
     }
     let (rate, rmse, gradient, laplacian) = PAPER;
-    let mut row: Vec<Cell> = vec!["*paper, HUVR+SIREN int8, other data*".into()];
+    let mut row: Vec<Cell> = vec!["the paper's HUVR+SIREN, int8, on other data".into()];
     row.extend(RATES.map(|rate| Cell::from((rate == PAPER_RATE).then_some(PAPER_PSNR_DB))));
     row.extend([rate, rmse, gradient, laplacian].map(Cell::from));
     row.push(Cell::Missing);
@@ -178,16 +178,8 @@ fn measures(curves: &[&Curve]) -> Table {
             Column::new("max_error_m", "max m", 3),
         ],
     );
-    let at = |curve: &&Curve| {
-        RATES
-            .map(|rate| curve.at(rate))
-            .into_iter()
-            .flatten()
-            .collect()
-    };
     for curve in curves {
-        let means: Vec<Mean> = at(curve);
-        for mean in means {
+        for mean in RATES.iter().filter_map(|&rate| curve.at(rate)) {
             let mut row: Vec<Cell> = vec![
                 curve.codec.clone().into(),
                 mean.bpp.into(),
@@ -305,64 +297,50 @@ fn lossless(comparison: &Comparison) -> Table {
 
 fn figures(curves: &[&Curve]) -> Vec<Figure> {
     let rates = geometric(RATES[0], RATES[RATES.len() - 1], LINE_POINTS);
-    let shown: Vec<(&str, Vec<Option<Mean>>)> = curves
+    let shown: Vec<(&str, Vec<Mean>)> = curves
         .iter()
         .filter(|curve| !curve.is_variant)
         .map(|curve| {
-            let means = rates.iter().map(|&rate| curve.at(rate)).collect();
-            (curve.codec.as_str(), means)
+            let means = rates.iter().filter_map(|&rate| curve.at(rate));
+            (curve.codec.as_str(), means.collect())
         })
+        .filter(|(_, means): &(_, Vec<Mean>)| !means.is_empty())
         .collect();
-    let chart = |name: &str, what: &str, y: Axis, value: fn(&Errors) -> f64| {
-        let lines: Vec<Series> = shown
-            .iter()
-            .map(|(codec, means)| Series {
-                name: (*codec).to_owned(),
-                points: means
-                    .iter()
-                    .flatten()
-                    .map(|mean| (mean.bpp, value(&mean.errors)))
-                    .collect(),
-                style: Style::Line,
-            })
-            .filter(|line| !line.points.is_empty())
-            .collect();
-        let x = Axis {
-            label: "bits per pixel".to_owned(),
-            scale: crate::bench::figure::Scale::Logarithmic,
-        };
-        let caption = "Mean over tiles; variants of a codec are in the tables only.";
-        line_chart(name, what, caption, x, y, &lines)
-    };
-    let axis = |label: &str, scale| Axis {
-        label: label.to_owned(),
-        scale,
-    };
-    use crate::bench::figure::Scale::{Linear, Logarithmic};
-    vec![
-        chart(
+    let charts: [(&str, &str, Axis, fn(&Errors) -> f64); 4] = [
+        (
             "codecs-psnr",
             "Height: PSNR of codecs",
-            axis("PSNR dB", Linear),
+            Axis::linear("PSNR dB"),
             |errors| errors.psnr_db,
         ),
-        chart(
+        (
             "codecs-gradient",
             "Gradient: error of codecs",
-            axis("gradient RMSE, m per pixel", Logarithmic),
+            Axis::logarithmic("gradient RMSE, m per pixel"),
             |errors| errors.gradient_rmse_m_per_px,
         ),
-        chart(
+        (
             "codecs-laplacian",
             "Laplacian: error of codecs",
-            axis("Laplacian RMSE, m per pixel²", Logarithmic),
+            Axis::logarithmic("Laplacian RMSE, m per pixel²"),
             |errors| errors.laplacian_rmse_m_per_px2,
         ),
-        chart(
+        (
             "codecs-max-error",
             "Greatest error of codecs",
-            axis("greatest error in m, mean over tiles", Logarithmic),
+            Axis::logarithmic("greatest error of a tile, m"),
             |errors| errors.max_error_m,
         ),
-    ]
+    ];
+    let draw = |(name, title, y, value): (&str, &str, Axis, fn(&Errors) -> f64)| {
+        let line = |(codec, means): &(&str, Vec<Mean>)| {
+            let points = means.iter().map(|mean| (mean.bpp, value(&mean.errors)));
+            Series::new(codec, Style::Line, points.collect())
+        };
+        let lines: Vec<Series> = shown.iter().map(line).collect();
+        let x = Axis::logarithmic("bits per pixel");
+        let caption = "Means over tiles; lesser variants of a codec are in the tables only.";
+        line_chart(name, title, caption, x, y, &lines)
+    };
+    charts.map(draw).into()
 }
