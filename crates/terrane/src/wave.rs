@@ -3,6 +3,10 @@
 //! Networks of sines spend nearly all their time in sines. Burn computes them one by one on one core; here they are
 //! polynomials in wide registers on all cores, also while a training is recorded. The arithmetic is the same on every
 //! machine: no products are fused with sums.
+#![expect(
+    clippy::inline_always,
+    reason = "what is not inlined is not compiled for wide registers"
+)]
 
 use std::f32::consts::FRAC_2_PI;
 
@@ -75,7 +79,7 @@ impl Wave {
                 wave: self,
                 x: chunk,
                 out,
-            })
+            });
         })
     }
 }
@@ -149,7 +153,7 @@ impl simd::Work for Values<'_> {
             }
             return;
         }
-        let turns = if wave == Wave::Cosine { 1 } else { 0 };
+        let turns = i32::from(wave == Wave::Cosine);
         for (out, x) in out.iter_mut().zip(x) {
             *out = turned_sine(*x, turns);
         }
