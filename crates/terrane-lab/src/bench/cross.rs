@@ -17,18 +17,7 @@ pub fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)
     let note = format!(
         "Tiles of the split \"{split}\", at most {MOST_TILES} of each raster, spread over it. No raster of it was in the training."
     );
-    let mut sources: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for tile in runs.dataset.split(split) {
-        sources
-            .entry(runs.dataset.tiles()[tile].source)
-            .or_default()
-            .push(tile);
-    }
-    for tiles in sources.values_mut() {
-        let every = tiles.len().div_ceil(MOST_TILES);
-        *tiles = tiles.iter().copied().step_by(every).collect();
-    }
-    let tiles: Vec<usize> = sources.values().flatten().copied().collect();
+    let tiles = spread(runs, split);
     let mut tables = [
         (
             "cross-source",
@@ -116,6 +105,20 @@ pub fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)
         &curves,
     );
     Ok((tables.into(), figure))
+}
+
+/// Some tiles of every source of a split.
+fn spread(runs: &Runs, split: &str) -> Vec<usize> {
+    let mut sources: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for tile in runs.dataset.split(split) {
+        let source = runs.dataset.tiles()[tile].source;
+        sources.entry(source).or_default().push(tile);
+    }
+    let some = |tiles: &Vec<usize>| -> Vec<usize> {
+        let every = tiles.len().div_ceil(MOST_TILES);
+        tiles.iter().copied().step_by(every).collect()
+    };
+    sources.values().flat_map(some).collect()
 }
 
 /// Sorted by number and then by text.

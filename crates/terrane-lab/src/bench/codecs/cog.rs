@@ -22,10 +22,10 @@ pub(super) struct Cog {
     pub(super) packer: Packer,
 }
 
-/// Heights in whole steps above an offset of some metres and some steps.
+/// Heights in whole steps, counted from the first above an offset.
 struct Steps {
     offset_m: f64,
-    offset_steps: f64,
+    first: f64,
     step_m: f64,
     values: Vec<u32>,
 }
@@ -33,7 +33,7 @@ struct Steps {
 impl Steps {
     /// `None` where 32 bits do not hold the steps.
     fn new(tile: &Tile, goal: Goal) -> Option<Self> {
-        let (offset_m, offset_steps, step_m) = match (goal, error_m(tile, goal)) {
+        let (offset_m, first, step_m) = match (goal, error_m(tile, goal)) {
             // From a whole step, so that heights in whole steps come back.
             (Goal::Lossless(step_m), _) => (0.0, (tile.low_m / step_m).round(), step_m),
             // As it is stored.
@@ -43,19 +43,19 @@ impl Steps {
             return None;
         }
         let steps = |&height: &f32| {
-            let steps = (f64::from(height) - offset_m) / step_m - offset_steps;
+            let steps = (f64::from(height) - offset_m) / step_m - first;
             steps.round_ties_even() as u32
         };
         Some(Self {
             offset_m,
-            offset_steps,
+            first,
             step_m,
             values: tile.heights.iter().map(steps).collect(),
         })
     }
 
     fn heights(&self, values: impl Iterator<Item = u32>) -> Vec<f32> {
-        let height = |value| (f64::from(value) + self.offset_steps) * self.step_m + self.offset_m;
+        let height = |value| (f64::from(value) + self.first) * self.step_m + self.offset_m;
         values.map(|value| height(value) as f32).collect()
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::measure::TileMeasures;
 
+use super::CodecError;
+
 /// Part of the tiles that must reach a rate for its mean to be stated.
 const ENOUGH: f64 = 0.9;
 /// Least error whose logarithm is taken.
@@ -72,6 +74,23 @@ pub struct Mean {
 }
 
 impl Curve {
+    /// The curve without the tiles that are not kept.
+    pub(super) fn only(&self, is_kept: &[bool]) -> Result<Self, CodecError> {
+        if self.tiles.len() != is_kept.len() {
+            return Err(CodecError::OtherTiles {
+                codec: self.codec.clone(),
+                found: self.tiles.len(),
+                expected: is_kept.len(),
+            });
+        }
+        let kept = self.tiles.iter().zip(is_kept);
+        let kept = kept.filter(|(_, is_kept)| **is_kept);
+        Ok(Self {
+            tiles: kept.map(|(points, _)| points.clone()).collect(),
+            ..self.clone()
+        })
+    }
+
     /// The mean at a rate of every tile's curve; `None` where fewer than nine in ten reach the rate.
     ///
     /// Between two points PSNR and the logarithms of errors are linear in the logarithm of the rate.

@@ -26,6 +26,16 @@ pub enum CodecError {
         /// Tiles that were left out.
         flat: usize,
     },
+    /// A curve from elsewhere is of other tiles.
+    #[error("{codec}: its curve is of {found} tiles, and {expected} are compared")]
+    OtherTiles {
+        /// Its name.
+        codec: String,
+        /// Tiles of the curve.
+        found: usize,
+        /// Tiles given.
+        expected: usize,
+    },
     /// A codec failed.
     #[error("{codec}: a tile cannot be coded: {source}")]
     Failed {

@@ -48,7 +48,7 @@ pub const LOSSLESS_STEP_M: f64 = 0.01;
 pub struct Options<'a> {
     /// A Python with numpy, imagecodecs and av, for the codecs that come as Python packages.
     pub python: Option<PathBuf>,
-    /// Curves measured elsewhere on the same tiles, such as those of trained methods.
+    /// Curves measured elsewhere on all the tiles, such as those of trained methods.
     pub others: Vec<Curve>,
     /// Told how many tiles of how many are done.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
@@ -77,15 +77,21 @@ pub fn codecs(
 }
 
 fn compare(tiles: Vec<Vec<f32>>, side: usize, options: &Options) -> Result<Comparison, CodecError> {
-    let given = tiles.len();
-    let tiles: Vec<Tile> = tiles
+    let checked: Vec<Option<Tile>> = tiles
         .into_iter()
-        .filter_map(|heights| Tile::new(heights, side).transpose())
+        .map(|heights| Tile::new(heights, side))
         .collect::<Result<_, _>>()?;
-    let flat = given - tiles.len();
+    let is_kept: Vec<bool> = checked.iter().map(Option::is_some).collect();
+    let tiles: Vec<Tile> = checked.into_iter().flatten().collect();
+    let flat = is_kept.len() - tiles.len();
     if tiles.is_empty() {
         return Err(CodecError::NoTiles { flat });
     }
+    let others: Vec<Curve> = options
+        .others
+        .iter()
+        .map(|curve| curve.only(&is_kept))
+        .collect::<Result<_, _>>()?;
     let (codecs, absent) = built_in();
     let mut outcomes = run(&codecs, &tiles, options.progress)?;
     outcomes.absent = absent;
@@ -95,7 +101,7 @@ fn compare(tiles: Vec<Vec<f32>>, side: usize, options: &Options) -> Result<Compa
         }
         None => outcomes.absent.extend(python::absent()),
     }
-    outcomes.curves.extend(options.others.iter().cloned());
+    outcomes.curves.extend(others);
     Ok(Comparison {
         tiles,
         flat,

@@ -33,12 +33,14 @@ struct Output {
     absent: Vec<Absent>,
 }
 
+/// Tile, quality, bytes and measures.
+type Measured = (usize, f64, usize, f64, f64, f64, f64, f64);
+
 #[derive(Deserialize)]
 struct Coded {
     name: String,
     variant: bool,
-    /// Tile, quality, bytes and measures.
-    points: Vec<(usize, f64, usize, f64, f64, f64, f64, f64)>,
+    points: Vec<Measured>,
     /// Tile, bound, bytes, RMSE and greatest error.
     bounds: Vec<(usize, f64, usize, f64, f64)>,
 }

@@ -295,6 +295,9 @@ fn lossless(comparison: &Comparison) -> Table {
     table
 }
 
+/// Name and title of a chart, its upright axis and what stands on it.
+type Chart = (&'static str, &'static str, Axis, fn(&Errors) -> f64);
+
 fn figures(curves: &[&Curve]) -> Vec<Figure> {
     let rates = geometric(RATES[0], RATES[RATES.len() - 1], LINE_POINTS);
     let shown: Vec<(&str, Vec<Mean>)> = curves
@@ -306,7 +309,7 @@ fn figures(curves: &[&Curve]) -> Vec<Figure> {
         })
         .filter(|(_, means): &(_, Vec<Mean>)| !means.is_empty())
         .collect();
-    let charts: [(&str, &str, Axis, fn(&Errors) -> f64); 4] = [
+    let charts: [Chart; 4] = [
         (
             "codecs-psnr",
             "Height: PSNR of codecs",
@@ -332,7 +335,7 @@ fn figures(curves: &[&Curve]) -> Vec<Figure> {
             |errors| errors.max_error_m,
         ),
     ];
-    let draw = |(name, title, y, value): (&str, &str, Axis, fn(&Errors) -> f64)| {
+    let draw = |(name, title, y, value): Chart| {
         let line = |(codec, means): &(&str, Vec<Mean>)| {
             let points = means.iter().map(|mean| (mean.bpp, value(&mean.errors)));
             Series::new(codec, Style::Line, points.collect())

@@ -102,11 +102,33 @@ fn a_flat_tile_is_left_out_and_a_broken_one_refused() {
     ));
 }
 
+/// A curve of three tiles, the last of which is beyond all sense.
+fn other() -> Curve {
+    let point = |bpp, psnr_db| Point {
+        quality: 8.0,
+        bytes: 512,
+        bpp,
+        errors: Errors {
+            psnr_db,
+            rmse_m: 0.1,
+            max_error_m: 0.4,
+            gradient_rmse_m_per_px: 0.1,
+            laplacian_rmse_m_per_px2: 0.2,
+        },
+    };
+    let tile = |least| vec![point(0.5, least), point(2.0, least + 10.0)];
+    Curve {
+        codec: "another".to_owned(),
+        is_variant: false,
+        tiles: vec![tile(40.0), tile(42.0), tile(900.0)],
+    }
+}
+
 #[test]
-fn tables_name_every_codec_that_is_absent() {
-    let options = Options {
+fn tables_name_every_codec_that_is_absent_and_those_measured_elsewhere() {
+    let mut options = Options {
         python: None,
-        others: Vec::new(),
+        others: vec![other()],
         progress: &silent,
     };
     let tiles = vec![heights(0.3), heights(1.1), vec![7.0; SIDE * SIDE]];
@@ -130,13 +152,35 @@ fn tables_name_every_codec_that_is_absent() {
         table.unwrap().rows.len()
     };
     let count = built_in().0.len();
-    // One more for the paper.
-    assert_eq!(rows("codecs"), count + 1);
+    // One more for the paper, and one from elsewhere.
+    assert_eq!(rows("codecs"), count + 2);
+    let last = comparison.outcomes.curves.last().unwrap();
+    assert_eq!(last.codec, "another");
+    // Without the flat tile.
+    assert!((last.at(1.0).unwrap().errors.psnr_db - 46.0).abs() < 1e-9);
     assert_eq!(
         rows("codecs-lossless"),
         count - usize::from(cfg!(feature = "zfp"))
     );
-    assert!(section.figures.len() == 4);
+    assert_eq!(section.figures.len(), 4);
+    let csv = comparison.outcomes.points_csv();
+    let count: usize = comparison
+        .outcomes
+        .curves
+        .iter()
+        .flat_map(|curve| &curve.tiles)
+        .map(Vec::len)
+        .sum();
+    assert_eq!(csv.lines().count(), count + 1);
+    options.others[0].tiles.pop();
+    assert!(matches!(
+        codecs(vec![heights(0.3)], SIDE, &options),
+        Err(CodecError::OtherTiles {
+            found: 2,
+            expected: 1,
+            ..
+        })
+    ));
 }
 
 /// A small tile and what `tools/codecs.py` printed of it (`--only SZ3 JPEG-LS HEVC` with av missing).
