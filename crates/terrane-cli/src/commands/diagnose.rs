@@ -1,29 +1,68 @@
 //! `terrane diagnose`: what amortisation costs, and where.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Result, ensure};
 use burn::tensor::Device;
 use serde::Serialize;
 use terrane::methods::Model;
+use terrane_lab::bench::report::{Report, Section};
 use terrane_lab::checkpoint::{MODEL, read_model};
 use terrane_lab::config::Config;
 use terrane_lab::dataset::Dataset;
-use terrane_lab::diagnose::fit::{self, FitOptions, Fitted, fit_tokens, upper_bound};
-use terrane_lab::diagnose::{Descent, draw};
-use terrane_lab::measure::Summary;
+use terrane_lab::diagnose::fit::{FitOptions, fit_tokens, upper_bound};
+use terrane_lab::diagnose::siren::{self, SirenOptions};
+use terrane_lab::diagnose::tokens::structure;
+use terrane_lab::diagnose::{Descent, State, draw};
+use terrane_lab::schedule::ScheduleConfig;
 
 use crate::Common;
 use crate::commands::DeviceArguments;
-use crate::output::{print, print_json, table};
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 /// Diagnose what amortisation costs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
+    Siren(SirenArguments),
     Fit(FitArguments),
     UpperBound(UpperBoundArguments),
+    Tokens(TokenArguments),
+}
+
+/// Fit a network of sines to every tile from scratch.
+///
+/// As before amortisation: a whole network for a tile, minutes of steps on each. Adam on the mean square error of all
+/// pixels, its rate falling along half a cosine to 0.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  terrane diagnose siren --data tiles/ --tiles 4 --device cuda")]
+pub(crate) struct SirenArguments {
+    #[command(flatten)]
+    tiles: Tiles,
+    /// Number of tiles, drawn by the seed.
+    #[arg(long = "tiles", value_name = "N", default_value_t = 1)]
+    count: usize,
+    /// Steps of every tile.
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    steps: usize,
+    /// First learning rate.
+    #[arg(long, default_value_t = 1e-4)]
+    rate: f64,
+    /// Width of the hidden layers.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    width: usize,
+    /// Hidden layers.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    layers: usize,
+    /// Frequency factor of the sines.
+    #[arg(long, default_value_t = 30.0)]
+    omega: f64,
+    /// Steps between points of the curve.
+    #[arg(long, value_name = "N", default_value_t = 250)]
+    log_every: usize,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Optimise the tokens of every tile, with the model as it is.
@@ -35,11 +74,14 @@ pub(crate) enum Command {
     after_help = "Example:\n  terrane diagnose fit runs/a --data tiles/ --device cuda --batch 32"
 )]
 pub(crate) struct FitArguments {
+    /// Folder of a run, or a model.
+    #[arg(value_name = "RUN|MODEL")]
+    model: PathBuf,
     #[command(flatten)]
-    subject: Subject,
+    tiles: Tiles,
     /// Number of tiles, drawn by the seed; all by default.
-    #[arg(long, value_name = "N")]
-    tiles: Option<usize>,
+    #[arg(long = "tiles", value_name = "N")]
+    count: Option<usize>,
     /// Steps of every tile.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     steps: usize,
@@ -49,8 +91,11 @@ pub(crate) struct FitArguments {
     /// Tiles that are optimised at once, each for itself.
     #[arg(long, value_name = "N", default_value_t = 8)]
     batch: usize,
+    /// Steps between points of the curve.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    log_every: usize,
     #[command(flatten)]
-    device: DeviceArguments,
+    output: Output,
 }
 
 /// Optimise tokens and decoder of every tile together.
@@ -62,27 +107,58 @@ pub(crate) struct FitArguments {
     after_help = "Example:\n  terrane diagnose upper-bound runs/a --data tiles/ --device cuda --part 1/4"
 )]
 pub(crate) struct UpperBoundArguments {
+    /// Folder of a run, or a model.
+    #[arg(value_name = "RUN|MODEL")]
+    model: PathBuf,
     #[command(flatten)]
-    subject: Subject,
+    tiles: Tiles,
     /// Number of tiles, drawn by the seed.
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    tiles: usize,
+    #[arg(long = "tiles", value_name = "N", default_value_t = 32)]
+    count: usize,
     /// Steps of every tile.
     #[arg(long, value_name = "N", default_value_t = 5000)]
     steps: usize,
     /// Learning rate.
     #[arg(long, default_value_t = 1e-4)]
     rate: f64,
+    /// Steps between points of the curve.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    log_every: usize,
     #[command(flatten)]
-    device: DeviceArguments,
+    output: Output,
 }
 
-/// A model and tiles.
+/// Look at the structure of the tokens of patches.
+///
+/// Principal components, correlations with the mean heights of patches (partial ones with deviation and steepest slope
+/// held fixed), and how many of a patch's nearest neighbours in heights are its nearest in tokens.
 #[derive(clap::Args)]
-struct Subject {
+#[command(
+    after_help = "Example:\n  terrane diagnose tokens runs/a --data tiles/ --split train --out tokens/"
+)]
+pub(crate) struct TokenArguments {
     /// Folder of a run, or a model.
     #[arg(value_name = "RUN|MODEL")]
     model: PathBuf,
+    /// Folder of a dataset.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Split to work on.
+    #[arg(long, default_value = "train")]
+    split: String,
+    /// Where the random numbers start.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Number of tiles, drawn by the seed; all by default.
+    #[arg(long = "tiles", value_name = "N")]
+    count: Option<usize>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Tiles of a dataset.
+#[derive(clap::Args)]
+struct Tiles {
     /// Folder of a dataset.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -95,9 +171,16 @@ struct Subject {
     /// Only this part of the tiles, as 2/4, for machines that are lent by the minute.
     #[arg(long, value_name = "I/N")]
     part: Option<Part>,
-    /// Steps between points of the curve.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    log_every: usize,
+}
+
+/// Where it is computed and what is written.
+#[derive(clap::Args)]
+struct Output {
+    /// Folder for a page with tables and figures.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 /// One of so many parts.
@@ -127,155 +210,227 @@ impl Part {
     }
 }
 
-/// A model and tiles, opened.
-struct Opened {
-    path: PathBuf,
-    model: Model,
-    config: Config,
-    dataset: Dataset,
-    tiles: Vec<usize>,
-}
-
-impl Subject {
-    fn open(&self, tiles: Option<usize>, device: &Device) -> Result<Opened> {
-        let dataset = Dataset::open(&self.data)?;
-        let split = dataset.split(&self.split);
-        ensure!(
-            !split.is_empty(),
-            "{}: there is no split \"{}\"; there are {}",
-            self.data.display(),
-            self.split,
-            dataset.splits().join(", ")
-        );
-        let drawn = draw(&split, tiles, self.seed);
+impl Tiles {
+    /// The dataset and the numbers of the tiles.
+    fn open(&self, count: Option<usize>) -> Result<(Dataset, Vec<usize>)> {
+        let (dataset, drawn) = open(&self.data, &self.split, count, self.seed)?;
         let tiles = self.part.map_or(drawn.clone(), |part| part.of(&drawn));
         ensure!(
             !tiles.is_empty(),
-            "no tile is left of the {} of split \"{}\": ask for more tiles or fewer parts",
-            split.len(),
-            self.split
+            "no tile is left of the {} that were drawn: ask for more tiles or fewer parts",
+            drawn.len()
         );
-        let path = if self.model.is_dir() {
-            self.model.join(MODEL)
-        } else {
-            self.model.clone()
-        };
-        let (model, config) = read_model(&path, device)?;
-        Ok(Opened {
-            path,
-            model,
-            config,
-            dataset,
-            tiles,
-        })
+        Ok((dataset, tiles))
     }
 }
 
+/// A dataset and so many tiles of a split, or all.
+fn open(
+    data: &Path,
+    split: &str,
+    count: Option<usize>,
+    seed: u64,
+) -> Result<(Dataset, Vec<usize>)> {
+    let dataset = Dataset::open(data)?;
+    let tiles = dataset.split(split);
+    ensure!(
+        !tiles.is_empty(),
+        "{}: there is no split \"{split}\"; there are {}",
+        data.display(),
+        dataset.splits().join(", ")
+    );
+    ensure!(count != Some(0), "--tiles 0: ask for at least one tile");
+    let tiles = draw(&tiles, count, seed);
+    Ok((dataset, tiles))
+}
+
+fn open_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
+    let file = if path.is_dir() {
+        path.join(MODEL)
+    } else {
+        path.to_owned()
+    };
+    Ok(read_model(&file, device)?)
+}
+
+/// What was found, with what it was found on.
 #[derive(Serialize)]
-struct Report {
-    model: PathBuf,
-    name: String,
+struct Found<T> {
+    /// The model, where there is one.
+    model: Option<String>,
     split: String,
     seed: u64,
     #[serde(flatten)]
-    fitted: Fitted,
+    result: T,
+}
+
+impl<T: Serialize> Found<T> {
+    /// Writes the page that was asked for, and prints the tables or the JSON.
+    fn finish(&self, section: Section, output: &Output, common: &Common) -> Result<()> {
+        let tables: Vec<String> = section
+            .tables
+            .iter()
+            .map(|table| format!("{}\n", table.markdown()))
+            .collect();
+        if let Some(folder) = &output.out {
+            let model = self
+                .model
+                .as_ref()
+                .map_or(String::new(), |model| format!("Model `{model}`, "));
+            let report = Report {
+                title: section.heading.clone(),
+                introduction: format!("{model}split `{}`, seed {}.", self.split, self.seed),
+                sections: vec![section],
+            };
+            report.write(folder)?;
+        }
+        if common.json {
+            return print_json(self);
+        }
+        print(&tables.concat())
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(command: &Command, common: &Common) -> Result<()> {
     match command {
+        Command::Siren(arguments) => run_siren(arguments, common),
         Command::Fit(arguments) => run_fit(arguments, common),
         Command::UpperBound(arguments) => run_upper_bound(arguments, common),
+        Command::Tokens(arguments) => run_tokens(arguments, common),
     }
+}
+
+fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
+    ensure!(
+        arguments.width > 0 && arguments.layers > 0,
+        "a network needs at least one layer of at least one sine: raise --layers or --width"
+    );
+    let device = arguments.output.device.open()?;
+    let (dataset, tiles) = arguments.tiles.open(Some(arguments.count))?;
+    let options = SirenOptions {
+        width: arguments.width,
+        layers: arguments.layers,
+        omega: arguments.omega,
+        seed: arguments.tiles.seed,
+        descent: Descent {
+            steps: arguments.steps,
+            schedule: ScheduleConfig::Cosine {
+                peak: arguments.rate,
+                floor: 0.0,
+                warmup_steps: 0,
+            },
+            log_every: arguments.log_every,
+        },
+    };
+    let mut see = shown("fitting networks", common);
+    let result = siren::fit(&dataset, &tiles, &options, &device, &mut see)?;
+    drop(see);
+    let section = result.section();
+    let Tiles { split, seed, .. } = &arguments.tiles;
+    let found = Found {
+        model: None,
+        split: split.clone(),
+        seed: *seed,
+        result,
+    };
+    found.finish(section, &arguments.output, common)
 }
 
 fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
-    let device = arguments.device.open()?;
-    let subject = &arguments.subject;
-    let opened = subject.open(arguments.tiles, &device)?;
+    let device = arguments.output.device.open()?;
+    let (dataset, tiles) = arguments.tiles.open(arguments.count)?;
+    let (model, config) = open_model(&arguments.model, &device)?;
     let options = FitOptions {
-        descent: Descent::constant(arguments.steps, arguments.rate, subject.log_every),
+        descent: Descent::constant(arguments.steps, arguments.rate, arguments.log_every),
         together: arguments.batch,
     };
-    let mut progress = Progress::new("fitting tokens", common.progress);
-    let mut see = |state: fit::Progress| show(&mut progress, state);
-    let fitted = fit_tokens(
-        &opened.model,
-        &opened.config,
-        &opened.dataset,
-        &opened.tiles,
-        options,
-        &device,
-        &mut see,
+    let mut see = shown("fitting tokens", common);
+    let result = fit_tokens(
+        &model, &config, &dataset, &tiles, options, &device, &mut see,
     )?;
-    drop(progress);
-    finish(subject, opened, fitted, common)
+    drop(see);
+    let section = result.section();
+    let Tiles { split, seed, .. } = &arguments.tiles;
+    let found = Found {
+        model: Some(config.name),
+        split: split.clone(),
+        seed: *seed,
+        result,
+    };
+    found.finish(section, &arguments.output, common)
 }
 
 fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<()> {
-    let device = arguments.device.open()?;
-    let subject = &arguments.subject;
-    let opened = subject.open(Some(arguments.tiles), &device)?;
-    let descent = Descent::constant(arguments.steps, arguments.rate, subject.log_every);
-    let mut progress = Progress::new("fitting tokens and decoder", common.progress);
-    let mut see = |state: fit::Progress| show(&mut progress, state);
-    let fitted = upper_bound(
-        &opened.model,
-        &opened.config,
-        &opened.dataset,
-        &opened.tiles,
-        descent,
-        &device,
-        &mut see,
+    let device = arguments.output.device.open()?;
+    let (dataset, tiles) = arguments.tiles.open(Some(arguments.count))?;
+    let (model, config) = open_model(&arguments.model, &device)?;
+    let descent = Descent::constant(arguments.steps, arguments.rate, arguments.log_every);
+    let mut see = shown("fitting decoders", common);
+    let result = upper_bound(
+        &model, &config, &dataset, &tiles, descent, &device, &mut see,
     )?;
-    drop(progress);
-    finish(subject, opened, fitted, common)
-}
-
-fn show(progress: &mut Progress, state: fit::Progress) {
-    let what = format!("{:.2} dB", state.psnr_db);
-    progress.at(state.step as u64, state.steps as u64, &what);
-}
-
-fn finish(subject: &Subject, opened: Opened, fitted: Fitted, common: &Common) -> Result<()> {
-    if common.json {
-        return print_json(&Report {
-            model: opened.path,
-            name: opened.config.name,
-            split: subject.split.clone(),
-            seed: subject.seed,
-            fitted,
-        });
-    }
-    let row = |name: &str, summary: &Summary| {
-        let mean = &summary.mean;
-        vec![
-            name.to_owned(),
-            summary.tiles.to_string(),
-            format!("{:.2}", mean.psnr_db),
-            format!("{:.4}", mean.rmse_m),
-            format!("{:.4}", mean.gradient_rmse_m_per_px),
-            format!("{:.4}", mean.laplacian_rmse_m_per_px2),
-        ]
+    drop(see);
+    let section = result.section();
+    let Tiles { split, seed, .. } = &arguments.tiles;
+    let found = Found {
+        model: Some(config.name),
+        split: split.clone(),
+        seed: *seed,
+        result,
     };
-    let head = [
-        &opened.config.name,
-        "tiles",
-        "PSNR dB",
-        "RMSE m",
-        "gradient",
-        "Laplacian",
-    ];
-    let rows = [
-        row("amortised", &fitted.amortised),
-        row("fitted", &fitted.fitted),
-    ];
-    print(&format!(
-        "{}gap {:+.2} dB after {} steps on {} numbers per tile, {:.1} s per tile\n",
-        table(&head, &rows),
-        fitted.gap_db,
-        fitted.descent.steps,
-        fitted.numbers,
-        fitted.seconds_per_tile
-    ))
+    found.finish(section, &arguments.output, common)
+}
+
+fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
+    let device = arguments.output.device.open()?;
+    let TokenArguments {
+        data,
+        split,
+        seed,
+        count,
+        ..
+    } = arguments;
+    let (dataset, tiles) = open(data, split, *count, *seed)?;
+    let (model, config) = open_model(&arguments.model, &device)?;
+    let mut progress = Progress::new("encoding", common.progress);
+    let mut see = |done: usize, all: usize| progress.at(done as u64, all as u64, "tiles");
+    let result = structure(&model, &config, &dataset, &tiles, *seed, &device, &mut see)?;
+    drop(progress);
+    let section = result.section();
+    let found = Found {
+        model: Some(config.name),
+        split: split.clone(),
+        seed: *seed,
+        result,
+    };
+    found.finish(section, &arguments.output, common)
+}
+
+/// Shows how far a descent is.
+fn shown(task: &'static str, common: &Common) -> impl FnMut(State) + use<> {
+    let mut progress = Progress::new(task, common.progress);
+    move |state: State| {
+        let what = format!("{:.2} dB", state.psnr_db);
+        progress.at(state.step as u64, state.steps as u64, &what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_all_tiles_together() {
+        let tiles: Vec<usize> = (10..45).collect();
+        let parts = (1..=4).map(|index| Part { index, count: 4 });
+        assert_eq!(
+            parts.flat_map(|part| part.of(&tiles)).collect::<Vec<_>>(),
+            tiles
+        );
+        assert_eq!("2/4".parse(), Ok(Part { index: 2, count: 4 }));
+        for text in ["0/4", "5/4", "2", "a/b", "1/0"] {
+            assert!(text.parse::<Part>().unwrap_err().contains("I/N"), "{text}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod diagnosis;
 mod files;
 mod serving;
 mod shards;
@@ -234,6 +235,10 @@ fn help_has_examples() {
         vec!["train"],
         vec!["eval"],
         vec!["import"],
+        vec!["diagnose", "siren"],
+        vec!["diagnose", "fit"],
+        vec!["diagnose", "upper-bound"],
+        vec!["diagnose", "tokens"],
     ] {
         let mut arguments = command.clone();
         arguments.push("--help");

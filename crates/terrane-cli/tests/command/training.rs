@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::{complaint, json, stdout, terrane};
 
-fn dataset(folder: &Path) {
+/// A dataset of two rasters: tiles to train on and others to test with.
+pub(crate) fn dataset(folder: &Path) {
     std::fs::create_dir(folder.join("rasters")).unwrap();
     for (name, seed) in [("a", "1"), ("b", "2")] {
         let file = format!("rasters/{name}.tif");

@@ -29,6 +29,9 @@ pub struct Descent {
     pub log_every: usize,
 }
 
+/// Told of a step: the least errors of the tiles so far, and the module as it is, not to be differentiated.
+pub(crate) type Look<'a, M> = &'a mut dyn FnMut(usize, &[f32], &M) -> Result<()>;
+
 /// Where a descent ended.
 pub(crate) struct Bottom<M> {
     /// The module with the best weights of every tile, not to be differentiated.
@@ -69,7 +72,7 @@ impl Descent {
         start: M,
         device: &Device,
         errors: &dyn Fn(&M) -> Tensor<1>,
-        see: &mut dyn FnMut(usize, &[f32]),
+        see: Look<'_, M>,
     ) -> Result<Bottom<M>> {
         let differentiation = Differentiation::on(device);
         let choice = reached(differentiation, &start, errors);
@@ -84,16 +87,18 @@ impl Descent {
             let module = differentiation.scatter_into(constant.clone(), weights.clone(), &choice);
             let recording = differentiation.record();
             let now = errors(&module);
-            let (least, kept) = lesser(best, differentiation.numbers(now.clone()), weights);
+            let gradient = (step < self.steps)
+                .then(|| differentiation.gradient_of(&now.clone().sum(), &module, &choice));
+            drop(recording);
+            let (least, kept) = lesser(best, differentiation.numbers(now), weights.clone());
             if self.is_due(step) {
                 let values = numbers_of(least.clone())?;
-                see(step, &values);
+                let module = scatter_fixed_into(start.clone(), weights, &choice);
+                see(step, &values, &module)?;
                 curve.push((step, values));
             }
             best = Some((least, kept));
-            if step < self.steps {
-                let gradient = differentiation.gradient_of(&now.sum(), &module, &choice);
-                drop(recording);
+            if let Some(gradient) = gradient {
                 optimiser.step(self.schedule.rate(step, self.steps), gradient);
             }
         }

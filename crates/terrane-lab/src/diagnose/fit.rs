@@ -8,7 +8,7 @@ use serde::Serialize;
 use terrane::methods::{Method, Model, Precision};
 
 use super::descent::Descent;
-use super::{CurvePoint, extend, gain_db, mean_curve, mean_psnr_db};
+use super::{CurvePoint, State, extend, gain_db, mean_curve, mean_psnr_db};
 use crate::Result;
 use crate::config::Config;
 use crate::dataset::Dataset;
@@ -60,17 +60,6 @@ pub struct FitOptions {
     pub together: usize,
 }
 
-/// How far a fit is.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    /// Steps done, counted over all batches of tiles.
-    pub step: usize,
-    /// Steps in all.
-    pub steps: usize,
-    /// Mean PSNR of the tiles at work.
-    pub psnr_db: f64,
-}
-
 /// The tokens of some tiles as weights.
 #[derive(Module, Debug)]
 struct Tokens {
@@ -100,7 +89,7 @@ pub fn fit_tokens(
     tiles: &[usize],
     options: FitOptions,
     device: &Device,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(State),
 ) -> Result<Fitted> {
     let descent = options.descent;
     let batches = tiles.chunks(options.together.max(1));
@@ -114,9 +103,15 @@ pub fn fit_tokens(
         let errors = |tokens: &Tokens| target.errors(&constant, tokens.values.val());
         let [count, width] = config.method.token_shape();
         gap.numbers = count * width;
-        let bottom = descent.run(Tokens::new(start), device, &errors, &mut |step, errors| {
-            gap.show(step, errors, progress);
-        })?;
+        let bottom = descent.run(
+            Tokens::new(start),
+            device,
+            &errors,
+            &mut |step, errors, _| {
+                gap.show(step, errors, progress);
+                Ok(())
+            },
+        )?;
         gap.fitted
             .add(model, config, &batch, &bottom.module.values.val())?;
         gap.end(bottom.curve);
@@ -133,7 +128,7 @@ pub fn upper_bound(
     tiles: &[usize],
     descent: Descent,
     device: &Device,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(State),
 ) -> Result<Fitted> {
     let mut gap = Gap::new(Freedom::TokensAndDecoder, descent, tiles.len());
     for number in tiles {
@@ -146,8 +141,9 @@ pub fn upper_bound(
             model: model.clone(),
         };
         let errors = |whole: &Whole| target.errors(&whole.model, whole.tokens.values.val());
-        let bottom = descent.run(whole, device, &errors, &mut |step, errors| {
+        let bottom = descent.run(whole, device, &errors, &mut |step, errors, _| {
             gap.show(step, errors, progress);
+            Ok(())
         })?;
         let Whole { tokens, model } = &bottom.module;
         gap.fitted
@@ -213,8 +209,8 @@ impl Gap {
         }
     }
 
-    fn show(&self, step: usize, errors: &[f32], progress: &mut dyn FnMut(Progress)) {
-        progress(Progress {
+    fn show(&self, step: usize, errors: &[f32], progress: &mut dyn FnMut(State)) {
+        progress(State {
             step: self.done * self.descent.steps + step,
             steps: self.batches * self.descent.steps,
             psnr_db: mean_psnr_db(errors),
@@ -331,6 +327,10 @@ mod tests {
         assert!((together.curve[4].psnr_db - together.fitted.mean.psnr_db).abs() < 1e-3);
         assert!(together.curve.is_sorted_by(|a, b| a.psnr_db <= b.psnr_db));
         assert_eq!((seen[0], seen[9]), ((0, 40), (40, 40)));
+
+        let section = together.section();
+        assert_eq!(section.tables[0].json()[1]["gain_db"], together.gap_db);
+        assert_eq!(section.figures.len(), 1);
 
         let alone = fit(&model, &config, &dataset, options(20, 0.05, 1));
         for (a, b) in together

@@ -1,8 +1,13 @@
 //! What amortisation costs: how well tiles could be given back by tokens, or by networks, made for each of them.
 
+mod covariance;
 mod descent;
 pub mod fit;
+pub mod presentation;
+pub mod siren;
+pub mod tokens;
 
+pub use covariance::Spectrum;
 pub use descent::Descent;
 
 use serde::Serialize;
@@ -19,6 +24,17 @@ pub struct CurvePoint {
     /// Steps done.
     pub step: usize,
     /// Peak signal-to-noise ratio.
+    pub psnr_db: f64,
+}
+
+/// How far descents are.
+#[derive(Debug, Clone, Copy)]
+pub struct State {
+    /// Steps done, counted over all tiles or batches of tiles.
+    pub step: usize,
+    /// Steps in all.
+    pub steps: usize,
+    /// Mean PSNR of the tiles at work.
     pub psnr_db: f64,
 }
 

@@ -1,0 +1,109 @@
+//! The diagnostics of amortisation from the command line, on a terrain of our own.
+
+use crate::training::dataset;
+use crate::{complaint, json, stdout, terrane};
+
+/// A small network that a few steps have moved from where its heads ignore tokens.
+fn train(folder: &std::path::Path) {
+    let mut arguments = vec![
+        "train",
+        "huvr-siren-small",
+        "--data",
+        "tiles",
+        "--out",
+        "run",
+    ];
+    for setting in [
+        "train.steps=4",
+        "train.batch=1",
+        "train.validate_every=0",
+        "train.schedule.warmup_steps=0",
+        "method.patch=32",
+        "method.siren_width=16",
+        "method.decoder.width=32",
+        "method.decoder.hidden=32",
+    ] {
+        arguments.extend(["--set", setting]);
+    }
+    stdout(&terrane(folder, &arguments));
+}
+
+#[test]
+fn a_model_and_its_tiles_are_diagnosed() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset(folder.path());
+    train(folder.path());
+    let diagnose = |arguments: &[&str]| {
+        let mut all = vec!["diagnose"];
+        all.extend(arguments);
+        all.extend(["--data", "tiles"]);
+        terrane(folder.path(), &all)
+    };
+
+    let fit = [
+        "fit", "run", "--tiles", "1", "--steps", "3", "--json", "--out", "page",
+    ];
+    let fit = json(&diagnose(&fit));
+    assert!(fit["gap_db"].as_f64().unwrap() > 0.0, "{fit}");
+    assert_eq!(fit["numbers"], 65 * 32);
+    assert_eq!(fit["freedom"], "tokens");
+    assert_eq!(fit["curve"].as_array().unwrap().len(), 2);
+    for name in ["report.html", "gap.csv", "gap.json", "fit-curve.svg"] {
+        assert!(folder.path().join("page").join(name).exists(), "{name}");
+    }
+
+    let model = "run/model.safetensors";
+    let bound = [
+        "upper-bound",
+        model,
+        "--tiles",
+        "2",
+        "--part",
+        "1/2",
+        "--steps",
+        "2",
+    ];
+    let table = stdout(&diagnose(&bound));
+    assert!(
+        table.contains("tokens and decoder") && table.contains("PSNR dB"),
+        "{table}"
+    );
+
+    let tokens = json(&diagnose(&["tokens", "run", "--tiles", "1", "--json"]));
+    assert_eq!(tokens["tokens"], 64);
+    assert_eq!(
+        tokens["stored"]["eigenvalues"].as_array().unwrap().len(),
+        32
+    );
+    assert_eq!(tokens["neighbours"][0]["chance"], 10.0 / 63.0);
+    assert_eq!(tokens["split"], "train");
+
+    let siren = [
+        "siren", "--width", "8", "--layers", "1", "--steps", "2", "--json",
+    ];
+    let siren = json(&diagnose(&siren));
+    assert_eq!(siren["weights"], 2 * 8 + 8 + 8 + 1);
+    assert!(
+        siren["tiles"][0]["measures"]["psnr_db"].as_f64().unwrap() > 0.0,
+        "{siren}"
+    );
+}
+
+#[test]
+fn faults_of_a_diagnosis_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset(folder.path());
+    let attempt = |arguments: &[&str]| complaint(&terrane(folder.path(), arguments));
+    let siren = ["diagnose", "siren", "--data", "tiles"];
+    let split = attempt(&[&siren[..], &["--split", "unseen"]].concat());
+    assert!(
+        split.contains("there is no split \"unseen\"; there are train, test"),
+        "{split}"
+    );
+    let part = attempt(&[&siren[..], &["--part", "1/9"]].concat());
+    assert!(part.contains("fewer parts"), "{part}");
+    let layers = attempt(&[&siren[..], &["--layers", "0"]].concat());
+    assert!(layers.contains("at least one layer"), "{layers}");
+    let model = attempt(&["diagnose", "fit", "nowhere", "--data", "tiles"]);
+    assert!(model.contains("nowhere: cannot be read"), "{model}");
+}
