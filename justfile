@@ -71,3 +71,13 @@ test-machines:
 # Times of one tile through the context codec's profiles.
 bench:
     cargo bench -p terrane --bench tile
+
+# The web map in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
+test-viewer:
+    cargo build --release -p terrane-cli
+    TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 viewer/tests/viewer.py
+
+# How many tiles the server answers per second and core, how late, and whether a flood of bad requests harms it (Linux).
+load:
+    cargo build --release -p terrane-cli --example load --bin terrane
+    "${CARGO_TARGET_DIR:-target}/release/examples/load" "${CARGO_TARGET_DIR:-target}/release/terrane"
