@@ -198,6 +198,22 @@ fn nonsense(number: usize) -> String {
     }
 }
 
+/// A file of a terrain that was made for it.
+fn make_file(terrane: &Path, folder: &Path) -> Result<PathBuf> {
+    let (raster, file) = (folder.join("dem.tif"), folder.join("dem.trn"));
+    let run = |command: &mut Command| -> Result<()> {
+        let status = command.stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "terrane failed");
+        Ok(())
+    };
+    run(Command::new(terrane)
+        .arg("generate")
+        .arg(&raster)
+        .args(["--size", "2048x2048"]))?;
+    run(Command::new(terrane).arg("encode").arg(&raster).arg(&file))?;
+    Ok(file)
+}
+
 fn main() -> Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let terrane = arguments
@@ -205,25 +221,8 @@ fn main() -> Result<()> {
         .context("say where the terrane program is")?;
     let folder = std::env::temp_dir().join(format!("terrane-load-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let file = match arguments.next() {
-        Some(file) => file,
-        None => {
-            let (raster, file) = (folder.join("dem.tif"), folder.join("dem.trn"));
-            let run = |command: &mut Command| -> Result<()> {
-                ensure!(
-                    command.stdout(Stdio::null()).status()?.success(),
-                    "terrane failed"
-                );
-                Ok(())
-            };
-            run(Command::new(&terrane)
-                .arg("generate")
-                .arg(&raster)
-                .args(["--size", "2048x2048"]))?;
-            run(Command::new(&terrane).arg("encode").arg(&raster).arg(&file))?;
-            file
-        }
-    };
+    let given = arguments.next();
+    let file = given.map_or_else(|| make_file(&terrane, &folder), Ok)?;
     let server = Server::start(&terrane, &file, &["--tile-cache", "0"])?;
     measure(
         &server,
