@@ -91,3 +91,13 @@ test-python *arguments:
 # A country of 41,000 km² at 1 m: all its shards, made up, become one file.
 test-country:
     cargo test --release --workspace --lib -- --ignored --nocapture a_country_is_merged
+
+# The web map in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
+test-viewer:
+    cargo build --release -p terrane-cli
+    TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 viewer/tests/viewer.py
+
+# How many tiles the server answers per second and core, how late, and whether a flood of bad requests harms it (Linux).
+load:
+    cargo build --release -p terrane-cli --example load --bin terrane
+    "${CARGO_TARGET_DIR:-target}/release/examples/load" "${CARGO_TARGET_DIR:-target}/release/terrane"

@@ -24,7 +24,7 @@ const EDGE_POINTS: usize = 33;
 /// At the least zoom a raster is so many pixels across.
 const LEAST_PIXELS: f64 = 48.0;
 /// Curvature at the end of its colours, times the side of a pixel.
-const CURVATURE_PER_PIXEL: f64 = 0.5;
+const CURVATURE_PER_PIXEL: f64 = 1.0;
 /// The same for contour lines, which bend the more the flatter the ground.
 const PLAN_CURVATURE_PER_PIXEL: f64 = 4.0;
 /// The end of the colours of a difference where nothing was lost.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, ensure};
-use terrane::kernel::{PixelJet, interpolate};
+use terrane::kernel::{PixelJet, blend, blend_height};
 
 use super::blocks::{Block, Blocks};
 use super::lru::Lru;
@@ -201,14 +201,8 @@ impl Patch {
     /// The surface at a place in pixels of full resolution, derivatives per pixel of full resolution; `None` where there
     /// is no data.
     pub(crate) fn jet(&self, place: Place) -> Option<PixelJet> {
-        let (column, row) = (place[0] / self.scale, place[1] / self.scale);
-        if !self.has_data(column, row) {
-            return None;
-        }
-        let jet = interpolate(column - 0.5, row - 0.5, |column, row| {
-            let index = (row - self.top) * self.width.cast_signed() + column - self.left;
-            f64::from(self.heights[index.cast_unsigned()])
-        });
+        let (samples, x, y) = self.samples(place)?;
+        let jet = blend(&samples, x, y);
         let (first, second) = (1.0 / self.scale, 1.0 / (self.scale * self.scale));
         Some(PixelJet {
             value: jet.value,
@@ -218,6 +212,30 @@ impl Patch {
             xy: jet.xy * second,
             yy: jet.yy * second,
         })
+    }
+
+    /// The height at a place in pixels of full resolution; `None` where there is no data.
+    pub(crate) fn height(&self, place: Place) -> Option<f64> {
+        let (samples, x, y) = self.samples(place)?;
+        Some(blend_height(&samples, x, y))
+    }
+
+    /// The 4×4 heights around a place, and where it lies between the middle ones.
+    fn samples(&self, place: Place) -> Option<([[f64; 4]; 4], f64, f64)> {
+        let (column, row) = (place[0] / self.scale, place[1] / self.scale);
+        if !self.has_data(column, row) {
+            return None;
+        }
+        let (column, row) = (column - 0.5, row - 0.5);
+        let (left, top) = (column.floor(), row.floor());
+        let start = (left as isize - 1 - self.left).cast_unsigned()
+            + (top as isize - 1 - self.top).cast_unsigned() * self.width;
+        let samples = [0, 1, 2, 3].map(|tap_row| {
+            let from = start + tap_row * self.width;
+            let row = &self.heights[from..from + 4];
+            [row[0], row[1], row[2], row[3]].map(f64::from)
+        });
+        Some((samples, column - left, row - top))
     }
 
     fn has_data(&self, column: f64, row: f64) -> bool {

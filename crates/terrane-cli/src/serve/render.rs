@@ -89,8 +89,7 @@ pub(crate) fn render(
             let other = original.patch(store, tile, side)?;
             let limit = dataset.limit(layer, tile.z, side);
             let at = |patch: &Option<Patch>, places: &[Place], index: usize| {
-                let jet = patch.as_ref()?.jet(*places.get(index)?)?;
-                Some(jet.value)
+                patch.as_ref()?.height(*places.get(index)?)
             };
             for index in 0..side * side {
                 let pair = (at(&patch, &places, index), at(&other.1, &other.0, index));
@@ -118,10 +117,10 @@ fn heights(
         Nodata::Height(height) => Some(terrarium(height.unwrap_or(dataset.range.lowest_m))),
     };
     for index in 0..picture.side * picture.side {
-        let jet = patch
+        let height = patch
             .zip(places.get(index))
-            .and_then(|(patch, place)| patch.jet(*place));
-        if let Some(colour) = jet.map(|jet| terrarium(jet.value)).or(background) {
+            .and_then(|(patch, place)| patch.height(*place));
+        if let Some(colour) = height.map(terrarium).or(background) {
             picture.set(index, colour);
         }
     }

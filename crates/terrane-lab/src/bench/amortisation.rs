@@ -1,12 +1,14 @@
 //! What is lost because an encoder computes tokens in one pass and all tiles share a decoder, and what tokens hold.
 
-use super::figure::{Axis, Figure, Series, Style, bar_chart, line_chart};
+use super::figure::{Axis, Figure, bar_chart};
 use super::paper;
 use super::report::Section;
 use super::runs::{Runs, Variant};
 use super::table::{Cell, Column, Table};
 use crate::Result;
 use crate::diagnose::fit::{FitOptions, Fitted, fit_tokens, upper_bound};
+use crate::diagnose::presentation::curve_figure;
+use crate::diagnose::tokens::structure;
 use crate::diagnose::{Descent, draw};
 
 /// Rates of the two fits, as the paper has them.
@@ -16,6 +18,8 @@ const WHOLE_RATE: f64 = 1e-4;
 const SEED: u64 = 0;
 /// Tiles whose tokens are fitted at once.
 const TOGETHER: usize = 4;
+/// Training tiles whose tokens are looked at.
+const STRUCTURE_TILES: usize = 128;
 /// Points of a curve.
 const POINTS: usize = 20;
 
@@ -73,6 +77,21 @@ pub fn amortisation(runs: &mut Runs, fitting: &Fitting) -> Result<Section> {
     )?;
     section.tables.push(table(&tokens, &whole));
     section.figures.extend(figures(&tokens, &whole));
+    let train = runs.dataset.split("train");
+    let train = draw(&train, Some(STRUCTURE_TILES.min(train.len())), SEED);
+    let structure = structure(
+        &model,
+        &run.config,
+        dataset,
+        &train,
+        SEED,
+        device,
+        &mut |done, total| runs.report("tokens", done, total),
+    )?;
+    let structure = structure.section();
+    section.paragraphs.extend(structure.paragraphs);
+    section.tables.extend(structure.tables);
+    section.figures.extend(structure.figures);
     Ok(section)
 }
 
@@ -135,21 +154,5 @@ fn figures(tokens: &Fitted, whole: &Fitted) -> [Figure; 2] {
             ),
         ],
     );
-    let series = |name: &str, fit: &Fitted| {
-        let points = fit.curve.iter();
-        let points = points.map(|point| (point.step as f64, point.psnr_db));
-        Series::new(name, Style::LinePoints, points.collect())
-    };
-    let curve = line_chart(
-        "amortisation-curve",
-        "Fitting single tiles",
-        "Mean PSNR of the best state so far.",
-        Axis::linear("steps"),
-        Axis::linear("PSNR, dB"),
-        &[
-            series("tokens", tokens),
-            series("tokens and decoder", whole),
-        ],
-    );
-    [decomposition, curve]
+    [decomposition, curve_figure(&[tokens, whole])]
 }
