@@ -22,6 +22,9 @@ use crate::commands::DeviceArguments;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
+/// Longer tables are written to files and JSON, but not printed.
+const MOST_ROWS: usize = 24;
+
 /// Diagnose what amortisation costs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -266,28 +269,24 @@ struct Found<T> {
 
 impl<T: Serialize> Found<T> {
     /// Writes the page that was asked for, and prints the tables or the JSON.
-    fn finish(&self, section: Section, output: &Output, common: &Common) -> Result<()> {
-        let tables: Vec<String> = section
-            .tables
-            .iter()
-            .map(|table| format!("{}\n", table.markdown()))
-            .collect();
+    fn finish(&self, sections: Vec<Section>, output: &Output, common: &Common) -> Result<()> {
+        let tables = sections.iter().flat_map(|section| &section.tables);
+        let short = tables.filter(|table| table.rows.len() <= MOST_ROWS);
+        let tables: Vec<String> = short.map(|table| table.markdown()).collect();
         if let Some(folder) = &output.out {
-            let model = self
-                .model
-                .as_ref()
-                .map_or(String::new(), |model| format!("Model `{model}`, "));
+            let model = self.model.as_deref().unwrap_or("none");
+            let Self { split, seed, .. } = self;
             let report = Report {
-                title: section.heading.clone(),
-                introduction: format!("{model}split `{}`, seed {}.", self.split, self.seed),
-                sections: vec![section],
+                title: "What amortisation costs".into(),
+                introduction: format!("Model: `{model}`; split: `{split}`; seed: {seed}."),
+                sections,
             };
             report.write(folder)?;
         }
         if common.json {
             return print_json(self);
         }
-        print(&tables.concat())
+        print(&tables.join("\n"))
     }
 }
 
@@ -326,7 +325,7 @@ fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
     let mut see = shown("fitting networks", common);
     let result = siren::fit(&dataset, &tiles, &options, &device, &mut see)?;
     drop(see);
-    let section = result.section();
+    let sections = vec![result.section()];
     let Tiles { split, seed, .. } = &arguments.tiles;
     let found = Found {
         model: None,
@@ -334,7 +333,7 @@ fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
         seed: *seed,
         result,
     };
-    found.finish(section, &arguments.output, common)
+    found.finish(sections, &arguments.output, common)
 }
 
 fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
@@ -350,7 +349,7 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
         &model, &config, &dataset, &tiles, options, &device, &mut see,
     )?;
     drop(see);
-    let section = result.section();
+    let sections = vec![result.section()];
     let Tiles { split, seed, .. } = &arguments.tiles;
     let found = Found {
         model: Some(config.name),
@@ -358,7 +357,7 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
         seed: *seed,
         result,
     };
-    found.finish(section, &arguments.output, common)
+    found.finish(sections, &arguments.output, common)
 }
 
 fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<()> {
@@ -371,7 +370,7 @@ fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<(
         &model, &config, &dataset, &tiles, descent, &device, &mut see,
     )?;
     drop(see);
-    let section = result.section();
+    let sections = vec![result.section()];
     let Tiles { split, seed, .. } = &arguments.tiles;
     let found = Found {
         model: Some(config.name),
@@ -379,7 +378,7 @@ fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<(
         seed: *seed,
         result,
     };
-    found.finish(section, &arguments.output, common)
+    found.finish(sections, &arguments.output, common)
 }
 
 fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
@@ -397,14 +396,14 @@ fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
     let mut see = |done: usize, all: usize| progress.at(done as u64, all as u64, "tiles");
     let result = structure(&model, &config, &dataset, &tiles, *seed, &device, &mut see)?;
     drop(progress);
-    let section = result.section();
+    let sections = vec![result.section(), result.details()];
     let found = Found {
         model: Some(config.name),
         split: split.clone(),
         seed: *seed,
         result,
     };
-    found.finish(section, &arguments.output, common)
+    found.finish(sections, &arguments.output, common)
 }
 
 /// Shows how far a descent is.

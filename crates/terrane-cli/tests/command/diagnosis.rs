@@ -59,7 +59,7 @@ fn a_model_and_its_tiles_are_diagnosed() {
         "--tiles",
         "2",
         "--part",
-        "1/2",
+        "2/2",
         "--steps",
         "2",
     ];

@@ -192,12 +192,14 @@ impl Symmetric {
 
     /// How the variance is spread.
     pub(crate) fn spectrum(&self) -> Spectrum {
-        // A variance of nought may come out as less by rounding.
-        let eigenvalues: Vec<f64> = self
-            .eigenvalues()
-            .iter()
-            .map(|value| value.max(0.0))
-            .collect();
+        // A variance of nought comes out as rounding, and may be below it.
+        let trace: f64 = (0..self.width).map(|index| self.at(index, index)).sum();
+        let mut eigenvalues = self.eigenvalues();
+        for value in &mut eigenvalues {
+            if *value <= ROUNDING * trace {
+                *value = 0.0;
+            }
+        }
         let total: f64 = eigenvalues.iter().sum();
         let squares: f64 = eigenvalues.iter().map(|value| value * value).sum();
         let mut sum = 0.0;
@@ -242,7 +244,7 @@ mod tests {
                 "{spectrum:?}"
             );
         }
-        assert_eq!(spectrum.rank_95, 3);
+        assert_eq!((spectrum.eigenvalues[3], spectrum.rank_95), (0.0, 3));
         assert!((spectrum.participation_ratio - 14.0 * 14.0 / 98.0).abs() < 0.03);
         assert_eq!(covariance.matrix().leading(1).spectrum().rank_95, 1);
     }

@@ -9,6 +9,10 @@ use crate::bench::report::Section;
 use crate::bench::table::{Cell, Column, Table};
 use crate::measure::TileMeasures;
 
+/// Names of tokens as they are, and after what a decoder's first normalisation does to them.
+const STORED: &str = "as stored";
+const DECODED: &str = "as decoded";
+
 impl Fitted {
     fn name(&self) -> &'static str {
         match self.freedom {
@@ -113,12 +117,7 @@ impl TokenStructure {
         Section {
             heading: "Structure of the tokens".into(),
             paragraphs: Vec::new(),
-            tables: vec![
-                self.summary_table(),
-                self.spectrum_table(),
-                self.correlation_table(),
-                self.neighbour_table(),
-            ],
+            tables: vec![self.summary_table(), self.neighbour_table()],
             figures: vec![
                 self.spectrum_figure(),
                 self.correlation_figure(),
@@ -127,10 +126,21 @@ impl TokenStructure {
         }
     }
 
+    /// Every component and every dimension.
+    pub fn details(&self) -> Section {
+        Section {
+            heading: "Components and dimensions".into(),
+            paragraphs: Vec::new(),
+            tables: vec![self.spectrum_table(), self.correlation_table()],
+            figures: Vec::new(),
+        }
+    }
+
     /// Ranks, participation ratios and largest correlations.
     pub fn summary_table(&self) -> Table {
         let columns = vec![
             Column::new("tokens", "tokens", 0),
+            Column::new("count", "count", 0),
             Column::new("dimensions", "dimensions", 0),
             Column::new("rank_95", "95 % rank", 0),
             Column::new("participation_ratio", "participation ratio", 2),
@@ -139,17 +149,18 @@ impl TokenStructure {
             Column::new("max_pearson", "max |ρ| normalised", 3),
             Column::new("max_partial", "partial", 3),
         ];
-        let note = "Correlations of single dimensions with the mean height of their patch; partial ones with its deviation and steepest slope held fixed. The second row is what a decoder that starts with a normalisation sees.";
+        let note = "Correlations of single dimensions with the mean height of their patch; partial ones with its deviation and steepest slope held fixed. As decoded: centred and of unit deviation, which is what a decoder that starts with a normalisation sees.";
         let mut table = Table::new("tokens", "Tokens of patches", note, columns);
-        let start = |spectrum: &Spectrum| -> Vec<Cell> {
+        let start = |name: &str, spectrum: &Spectrum| -> Vec<Cell> {
             vec![
+                name.into(),
                 self.tokens.into(),
                 spectrum.eigenvalues.len().into(),
                 spectrum.rank_95.into(),
                 spectrum.participation_ratio.into(),
             ]
         };
-        let mut row = start(&self.stored);
+        let mut row = start(STORED, &self.stored);
         for correlations in [&self.metres, &self.normalised] {
             row.extend([
                 correlations.max_pearson.into(),
@@ -158,7 +169,7 @@ impl TokenStructure {
         }
         table.row(row);
         if let Some(decoded) = &self.decoded {
-            let mut row = start(decoded);
+            let mut row = start(DECODED, decoded);
             row.extend([const { Cell::Missing }; 4]);
             table.row(row);
         }
@@ -235,8 +246,8 @@ impl TokenStructure {
                 Heights::Normalised => "normalised",
             };
             let tokens = match kind.tokens {
-                Tokens::Stored => "as stored",
-                Tokens::Decoded => "as decoded",
+                Tokens::Stored => STORED,
+                Tokens::Decoded => DECODED,
             };
             table.row(vec![
                 heights.into(),
@@ -257,12 +268,8 @@ impl TokenStructure {
             let points = shares.map(|(index, (share, _))| ((index + 1) as f64, share));
             Series::new(name, Style::LinePoints, points.collect())
         };
-        let mut series = vec![line("as stored", &self.stored)];
-        series.extend(
-            self.decoded
-                .as_ref()
-                .map(|decoded| line("as decoded", decoded)),
-        );
+        let mut series = vec![line(STORED, &self.stored)];
+        series.extend(self.decoded.as_ref().map(|decoded| line(DECODED, decoded)));
         let caption = "Shares of the variance; as decoded after every token was centred and brought to unit deviation.";
         let (x, y) = (
             Axis::linear("component"),
