@@ -16,7 +16,7 @@ Alone: `python3 tools/codecs.py TILES.f32 --side 256 --greatest-rate 4 --bounds 
 
 Measures are psnr_db, rmse_m, max_error_m, gradient_rmse_m_per_px, laplacian_rmse_m_per_px2. Bytes are all that a decoder
 needs: the stream with its head, and 8 bytes for offset and scale where heights had to become integers. Qualities go from coarse
-to fine, and a sweep ends once it is above the greatest rate.
+to fine, and a sweep ends once its curve is known up to the greatest rate.
 """
 
 import argparse
@@ -223,7 +223,7 @@ def measures(heights, decoded):
 def sweep(name, heights, greatest_rate):
     function, _, qualities, of_range, _, _ = CODECS[name]
     scale = float(heights.max() - heights.min()) if of_range else 1.0
-    points = []
+    points, best = [], -np.inf
     for quality in qualities:
         try:
             coded = function(heights, float(quality) * scale)
@@ -233,9 +233,12 @@ def sweep(name, heights, greatest_rate):
         if coded is None:
             continue
         size, decoded = coded
-        points.append([float(quality), int(size), *measures(heights, decoded)])
-        if size * 8 / heights.size > greatest_rate:
+        psnr, *others = measures(heights, decoded)
+        points.append([float(quality), int(size), psnr, *others])
+        # What no point before it beats: the curve is then known up to the greatest rate.
+        if size * 8 / heights.size > greatest_rate and psnr > best:
             break
+        best = max(best, psnr)
     return points
 
 

@@ -279,7 +279,7 @@ pub fn renumber(mut bytes: Vec<u8>, from: u64, to: u64) -> Result<Vec<u8>> {
 }
 
 /// The checksum that a record has as the tile of a number: of all but its first four bytes, where it stands.
-pub fn checksum(bytes: &[u8], number: u64) -> u32 {
+fn checksum(bytes: &[u8], number: u64) -> u32 {
     crc32c(&[&number.to_le_bytes(), bytes.get(CRC..).unwrap_or_default()])
 }
 

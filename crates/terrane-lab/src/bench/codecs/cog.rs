@@ -125,11 +125,7 @@ impl Codec for Cog {
     }
 
     fn qualities(&self) -> Vec<f64> {
-        match self.sample {
-            Sample::Integers => relative_errors(),
-            // Slow to pack, and far from the others.
-            Sample::Floats => relative_errors().into_iter().step_by(2).collect(),
-        }
+        relative_errors()
     }
 
     fn code(&self, tile: &Tile, goal: Goal) -> Result<Option<Coded>, CodecError> {

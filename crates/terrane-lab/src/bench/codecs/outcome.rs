@@ -150,21 +150,24 @@ pub(super) struct TileOutcome {
 impl TileOutcome {
     /// Codes a tile at every quality until the greatest rate is passed, within every bound and without loss.
     pub(super) fn of(codec: &dyn Codec, tile: &Tile) -> Result<Self, CodecError> {
-        let mut points = Vec::new();
+        let mut points: Vec<Point> = Vec::new();
+        let mut best = f64::NEG_INFINITY;
         for quality in codec.qualities() {
             let Some(coded) = codec.code(tile, Goal::Quality(quality))? else {
                 continue;
             };
-            let bpp = tile.bpp(coded.bytes);
-            points.push(Point {
+            let point = Point {
                 quality,
                 bytes: coded.bytes,
-                bpp,
+                bpp: tile.bpp(coded.bytes),
                 errors: tile.measure(&coded)?.into(),
-            });
-            if bpp > RATES[RATES.len() - 1] {
+            };
+            points.push(point);
+            // What no point before it beats: the curve is then known up to the greatest rate.
+            if point.bpp > RATES[RATES.len() - 1] && point.errors.psnr_db > best {
                 break;
             }
+            best = best.max(point.errors.psnr_db);
         }
         let mut bounds = [None; BOUNDS_M.len()];
         for (held, bound_m) in bounds.iter_mut().zip(BOUNDS_M) {
