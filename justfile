@@ -88,10 +88,11 @@ test-python *arguments:
     "$python" -m pip install --quiet --force-reinstall --no-deps "$environment"/wheels/*.whl
     "$python" -m pytest -q crates/terrane-python/tests {{arguments}}
 
-<<<<<<< HEAD
-# A country of 41,000 km² at 1 m: all its shards, made up, become one file.
-test-country:
-    cargo test --release --workspace --lib -- --ignored --nocapture a_country_is_merged
+# A country of 41,000 km² at 1 m: its plan, and its shards, made up, become one file. Needs Python with rasterio and google-crc32c,
+# and 8 GB of disk.
+test-country folder:
+    cargo build --release
+    python3 tools/country.py "${CARGO_TARGET_DIR:-target}/release/terrane" "{{folder}}"
 
 # The web map in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
 test-viewer:
@@ -102,10 +103,3 @@ test-viewer:
 load:
     cargo build --release -p terrane-cli --example load --bin terrane
     "${CARGO_TARGET_DIR:-target}/release/examples/load" "${CARGO_TARGET_DIR:-target}/release/terrane"
-=======
-# A country of 41,000 km² at 1 m: its plan, and its shards, made up, become one file. Needs Python with rasterio and google-crc32c,
-# and 8 GB of disk.
-test-country folder:
-    cargo build --release
-    python3 tools/country.py "${CARGO_TARGET_DIR:-target}/release/terrane" "{{folder}}"
->>>>>>> f8db489 (How to encode a country: recipes, figures of plan, workers and merge)

@@ -8,6 +8,7 @@ use burn::tensor::Device;
 use serde::Serialize;
 use terrane::methods::Model;
 use terrane_lab::bench::report::{Report, Section};
+use terrane_lab::bench::table::Table;
 use terrane_lab::checkpoint::{MODEL, read_model};
 use terrane_lab::config::Config;
 use terrane_lab::dataset::Dataset;
@@ -272,7 +273,7 @@ impl<T: Serialize> Found<T> {
     fn finish(&self, sections: Vec<Section>, output: &Output, common: &Common) -> Result<()> {
         let tables = sections.iter().flat_map(|section| &section.tables);
         let short = tables.filter(|table| table.rows.len() <= MOST_ROWS);
-        let tables: Vec<String> = short.map(|table| table.markdown()).collect();
+        let tables: Vec<String> = short.map(Table::markdown).collect();
         if let Some(folder) = &output.out {
             let model = self.model.as_deref().unwrap_or("none");
             let Self { split, seed, .. } = self;

@@ -232,9 +232,15 @@ mod tests {
         let mut covariance = Covariance::new(4);
         let (c, s) = (0.6, 0.8);
         for _ in 0..40_000 {
-            let [a, b, d] = [3.0, 2.0, 1.0].map(|deviation| deviation * random.normal());
-            let x = [c * a - s * b, s * a + c * b, d, 0.0];
-            let turned = [x[0], c * x[1] - s * x[2], s * x[1] + c * x[2], 5.0];
+            let [first, second, third] =
+                [3.0, 2.0, 1.0].map(|deviation| deviation * random.normal());
+            let once = [c * first - s * second, s * first + c * second, third];
+            let turned = [
+                once[0],
+                c * once[1] - s * once[2],
+                s * once[1] + c * once[2],
+                5.0,
+            ];
             covariance.add(turned.iter().map(|value| value + 1e6));
         }
         let spectrum = covariance.matrix().spectrum();

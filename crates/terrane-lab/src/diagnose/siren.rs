@@ -184,7 +184,7 @@ impl Subject {
             aside += since.elapsed();
             Ok(())
         })?;
-        let minutes = (clock.elapsed() - aside).as_secs_f64() / 60.0;
+        let minutes = clock.elapsed().saturating_sub(aside).as_secs_f64() / 60.0;
         let measures = self.measure(&bottom.module, &plain)?;
         Ok((
             FittedSiren {
@@ -333,7 +333,10 @@ mod tests {
             );
             assert!(siren.measures.psnr_db >= end.psnr_db - 1e-6);
         }
-        let mean = (sirens.tiles[0].curve[1].rmse_m + sirens.tiles[1].curve[1].rmse_m) / 2.0;
+        let mean = f64::midpoint(
+            sirens.tiles[0].curve[1].rmse_m,
+            sirens.tiles[1].curve[1].rmse_m,
+        );
         assert!((sirens.curve[1].rmse_m - mean).abs() < 1e-12);
         assert_eq!(sirens.mean.tiles, 2);
         let section = sirens.section();
