@@ -7,6 +7,7 @@
 
 mod diagnosis;
 mod files;
+mod served;
 mod serving;
 mod shards;
 mod swissalti3d;
