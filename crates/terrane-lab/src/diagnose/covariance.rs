@@ -230,18 +230,12 @@ mod tests {
         // Variances 9, 4, 1 and 0 along turned axes, far from the origin.
         let mut random = Random::new(1, 0);
         let mut covariance = Covariance::new(4);
-        let (c, s) = (0.6, 0.8);
+        let turned = |a: f64, b: f64| [0.6 * a - 0.8 * b, 0.8 * a + 0.6 * b];
         for _ in 0..40_000 {
-            let [first, second, third] =
-                [3.0, 2.0, 1.0].map(|deviation| deviation * random.normal());
-            let once = [c * first - s * second, s * first + c * second, third];
-            let turned = [
-                once[0],
-                c * once[1] - s * once[2],
-                s * once[1] + c * once[2],
-                5.0,
-            ];
-            covariance.add(turned.iter().map(|value| value + 1e6));
+            let [first, second, third] = [3.0, 2.0, 1.0].map(|size| size * random.normal());
+            let [x, y] = turned(first, second);
+            let [y, z] = turned(y, third);
+            covariance.add([x, y, z, 5.0].into_iter().map(|value| value + 1e6));
         }
         let spectrum = covariance.matrix().spectrum();
         for (value, expected) in spectrum.eigenvalues.iter().zip([9.0, 4.0, 1.0, 0.0]) {

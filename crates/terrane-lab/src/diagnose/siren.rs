@@ -333,10 +333,8 @@ mod tests {
             );
             assert!(siren.measures.psnr_db >= end.psnr_db - 1e-6);
         }
-        let mean = f64::midpoint(
-            sirens.tiles[0].curve[1].rmse_m,
-            sirens.tiles[1].curve[1].rmse_m,
-        );
+        let [a, b] = [0, 1].map(|tile: usize| sirens.tiles[tile].curve[1].rmse_m);
+        let mean = f64::midpoint(a, b);
         assert!((sirens.curve[1].rmse_m - mean).abs() < 1e-12);
         assert_eq!(sirens.mean.tiles, 2);
         let section = sirens.section();
