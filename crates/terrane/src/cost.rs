@@ -13,7 +13,6 @@ const FORMED_WEIGHT: usize = 2;
 const OUTER_PRODUCT: usize = 1; // the rank-one factor of a weight that two tokens modulate
 const BACKWARD: u64 = 2; // in units of a forward pass, as the paper states it
 const CHANNELS: usize = 3; // of a pixel at the entry of a vision transformer and at HUVR's exit
-const HUVR_FEATURES: usize = 128; // of the positional encoding of a point
 const HUVR_GRID: usize = 4; // points along a patch's side
 const HUVR_KERNEL: usize = 9; // places under the kernel of the upsampler
 const DINO_PATCH: usize = 16;
@@ -269,6 +268,8 @@ pub struct HuvrShape {
     pub network_width: usize,
     /// Layers of the coordinate network with that width.
     pub network_layers: usize,
+    /// Numbers that HUVR's network sees of a point.
+    pub network_features: usize,
 }
 
 impl HuvrShape {
@@ -284,6 +285,7 @@ impl HuvrShape {
             modulation,
             network_width: 256,
             network_layers: 3,
+            network_features: 128,
         }
     }
 
@@ -294,7 +296,7 @@ impl HuvrShape {
             // The grid is one for all patches, so that its positional encoding is a constant.
             Modulation::RankOne => {
                 let deeper = point_layer(width, width, 1).times(layers - 1);
-                let point = point_layer(HUVR_FEATURES, width, 1) + deeper;
+                let point = point_layer(self.network_features, width, 1) + deeper;
                 return (head(patches, 1) + head(1, 1), point);
             }
             Modulation::AmplitudeShift => (2, 1),

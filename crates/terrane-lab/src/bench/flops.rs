@@ -63,6 +63,7 @@ pub fn account(method: &MethodConfig, convention: Convention) -> Account {
             modulation: Modulation::RankOne,
             network_width: config.mlp_width,
             network_layers: 3,
+            network_features: 4 * config.frequencies,
         }
         .account(convention),
         MethodConfig::HuvrSiren(config) => HuvrShape {
@@ -90,6 +91,7 @@ pub fn account(method: &MethodConfig, convention: Convention) -> Account {
             },
             network_width: config.siren_width,
             network_layers: 3,
+            network_features: 2,
         }
         .account(convention),
     }
