@@ -1,6 +1,6 @@
 //! Rasters to neural terrain files and back: what the command and the Python package share.
 //!
-//! [`Settings`] say how a raster is encoded, [`encode`] does it, [`decode`] goes back, [`verify()`] compares. A
+//! [`Settings`] say how a raster is encoded, [`encode()`] does it, [`Decoding`] goes back, [`verify()`] compares. A
 //! [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
 //! ([`Plan::merge`]).
 
