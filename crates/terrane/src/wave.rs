@@ -21,6 +21,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use rayon::prelude::*;
 use terrane_context::simd;
 
+const CONTIGUOUS: &str = "a contiguous tensor of floats is a slice";
 /// Numbers that are worth handing to another core.
 const SHARE: usize = 1 << 14;
 /// Beyond this the reduction to a quarter turn loses digits, and the standard library takes over.
@@ -73,14 +74,27 @@ impl Wave {
         }
     }
 
+    /// Quarter turns ahead of the sine.
+    fn turns(self) -> i32 {
+        i32::from(self == Self::Cosine)
+    }
+
+    fn of_number(self, x: f32) -> f32 {
+        match self {
+            Self::Sine => x.sin(),
+            Self::Cosine => x.cos(),
+        }
+    }
+
     fn compute(self, x: &FlexTensor) -> FlexTensor {
-        map(x, &[], |chunk, _, out| {
-            simd::run(Values {
-                wave: self,
-                x: chunk,
-                out,
-            });
-        })
+        let shape = x.shape();
+        let x = x.to_contiguous();
+        let x: &[f32] = x.as_slice().expect(CONTIGUOUS);
+        let mut out = vec![0.0; x.len()];
+        out.par_chunks_mut(SHARE)
+            .zip(x.par_chunks(SHARE))
+            .for_each(|(out, x)| simd::run(Values { wave: self, x, out }));
+        FlexTensor::from_data(TensorData::new(out, shape))
     }
 }
 
@@ -94,42 +108,24 @@ impl Backward<Flex, 1> for Slope {
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let (wave, x) = ops.state;
         unary::<Flex, _>(ops.parents, ops.node, grads, |gradient| {
-            map(&x, &[&gradient], |chunk, gradient, out| {
-                simd::run(Slopes {
-                    wave,
-                    x: chunk,
-                    gradient: gradient[0],
-                    out,
-                });
-            })
+            sloped(gradient, wave, &x)
         });
     }
 }
 
-/// A tensor computed from pieces of tensors of the same shape.
-fn map(
-    x: &FlexTensor,
-    others: &[&FlexTensor],
-    piece: impl Fn(&[f32], &[&[f32]], &mut [f32]) + Sync,
-) -> FlexTensor {
-    const CONTIGUOUS: &str = "a contiguous tensor of floats is a slice";
-    let shape = x.shape();
+/// A gradient times the derivative of the wave at x, in the gradient's own memory where nothing else holds it.
+fn sloped(mut gradient: FlexTensor, wave: Wave, x: &FlexTensor) -> FlexTensor {
     let x = x.to_contiguous();
-    let others: Vec<FlexTensor> = others.iter().map(|other| other.to_contiguous()).collect();
-    let others: Vec<&[f32]> = others
-        .iter()
-        .map(|other| other.as_slice().expect(CONTIGUOUS))
-        .collect();
     let x: &[f32] = x.as_slice().expect(CONTIGUOUS);
-    let mut out = vec![0.0; x.len()];
-    out.par_chunks_mut(SHARE)
-        .enumerate()
-        .for_each(|(index, out)| {
-            let range = index * SHARE..index * SHARE + out.len();
-            let others: Vec<&[f32]> = others.iter().map(|other| &other[range.clone()]).collect();
-            piece(&x[range], &others, out);
-        });
-    FlexTensor::from_data(TensorData::new(out, shape))
+    if !gradient.is_contiguous() || gradient.storage::<f32>().len() != x.len() {
+        gradient = gradient.to_contiguous();
+    }
+    gradient
+        .storage_mut::<f32>()
+        .par_chunks_mut(SHARE)
+        .zip(x.par_chunks(SHARE))
+        .for_each(|(gradient, x)| simd::run(Slopes { wave, x, gradient }));
+    gradient
 }
 
 struct Values<'a> {
@@ -144,16 +140,13 @@ impl simd::Work for Values<'_> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
         let Self { wave, x, out } = self;
-        if x.iter().fold(0.0_f32, |most, x| most.max(x.abs())) > LARGEST {
+        if !is_near(x) {
             for (out, x) in out.iter_mut().zip(x) {
-                *out = match wave {
-                    Wave::Sine => x.sin(),
-                    Wave::Cosine => x.cos(),
-                };
+                *out = wave.of_number(*x);
             }
             return;
         }
-        let turns = i32::from(wave == Wave::Cosine);
+        let turns = wave.turns();
         for (out, x) in out.iter_mut().zip(x) {
             *out = turned_sine(*x, turns);
         }
@@ -163,8 +156,7 @@ impl simd::Work for Values<'_> {
 struct Slopes<'a> {
     wave: Wave,
     x: &'a [f32],
-    gradient: &'a [f32],
-    out: &'a mut [f32],
+    gradient: &'a mut [f32],
 }
 
 impl simd::Work for Slopes<'_> {
@@ -172,26 +164,28 @@ impl simd::Work for Slopes<'_> {
 
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        let Self {
-            wave,
-            x,
-            gradient,
-            out,
-        } = self;
-        let (other, sign) = match wave {
-            Wave::Sine => (Wave::Cosine, 1.0),
-            Wave::Cosine => (Wave::Sine, -1.0),
-        };
-        Values {
-            wave: other,
-            x,
-            out,
+        let Self { wave, x, gradient } = self;
+        // The derivative of a wave is the wave a quarter turn ahead.
+        if !is_near(x) {
+            for (gradient, x) in gradient.iter_mut().zip(x) {
+                *gradient *= match wave {
+                    Wave::Sine => x.cos(),
+                    Wave::Cosine => -x.sin(),
+                };
+            }
+            return;
         }
-        .run::<FUSED>();
-        for (out, gradient) in out.iter_mut().zip(gradient) {
-            *out *= sign * gradient;
+        let turns = wave.turns() + 1;
+        for (gradient, x) in gradient.iter_mut().zip(x) {
+            *gradient *= turned_sine(*x, turns);
         }
     }
+}
+
+/// Whether the reduction to a quarter turn keeps its digits for all numbers.
+#[inline(always)]
+fn is_near(x: &[f32]) -> bool {
+    x.iter().fold(0.0_f32, |most, x| most.max(x.abs())) <= LARGEST
 }
 
 /// The sine of x and some quarter turns; the polynomials are those of least largest error on an eighth of a turn.

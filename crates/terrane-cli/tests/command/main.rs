@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod benchmark;
 mod diagnosis;
 mod files;
 mod served;

@@ -216,7 +216,7 @@ fn a_killed_worker_loses_nothing() {
     let start = Instant::now();
     while begun().unwrap_or(0) < 10_000 {
         assert!(worker.try_wait().unwrap().is_none(), "it is done too soon");
-        assert!(start.elapsed() < Duration::from_mins(1));
+        assert!(start.elapsed() < Duration::from_mins(5));
         std::thread::sleep(Duration::from_millis(2));
     }
     worker.kill().unwrap();

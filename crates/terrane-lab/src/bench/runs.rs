@@ -226,7 +226,9 @@ impl<'a> Runs<'a> {
             Size::Small => format!("{}-small", variant.method),
             Size::Paper => variant.method.to_owned(),
         };
-        let mut config = Config::preset(&preset, &variant.changes)?;
+        let mut changes = variant.changes.clone();
+        changes.push(format!("method.side={}", self.dataset.side()));
+        let mut config = Config::preset(&preset, &changes)?;
         let steps = self.settings.steps;
         config.name.clone_from(&variant.name);
         config.train.steps = steps;

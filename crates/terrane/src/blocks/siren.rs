@@ -149,13 +149,22 @@ impl Siren {
             .bias
             .as_ref()
             .map(|bias| bias.val().cast(dtype).mul_scalar(self.omega));
-        let mut u = linear(h, weight, bias);
-        if let Some(frequency) = &modulation.frequency {
-            u = u * frequency.clone();
-        }
-        if let Some(phase) = &modulation.phase {
-            u = u + phase.clone();
-        }
+        let u = match (bias, &modulation.frequency, &modulation.phase) {
+            // Two shifts are one pass over all points.
+            (Some(bias), None, Some(phase)) => {
+                linear(h, weight, None) + (phase.clone() + bias.unsqueeze())
+            }
+            (bias, frequency, phase) => {
+                let mut u = linear(h, weight, bias);
+                if let Some(frequency) = frequency {
+                    u = u * frequency.clone();
+                }
+                if let Some(phase) = phase {
+                    u = u + phase.clone();
+                }
+                u
+            }
+        };
         keep(&u);
         let mut h = sine(u);
         keep(&h);

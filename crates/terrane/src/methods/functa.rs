@@ -64,7 +64,13 @@ pub struct Functa {
 impl Config {
     /// Whether a network can have these sizes.
     pub fn is_sound(&self) -> bool {
-        are_sizes(&[self.side, self.latent, self.width, self.sines, self.inner_steps]) && self.omega.is_finite()
+        are_sizes(&[
+            self.side,
+            self.latent,
+            self.width,
+            self.sines,
+            self.inner_steps,
+        ]) && self.omega.is_finite()
     }
 
     /// The numbers of a latent, stored as so many tokens of one: each alone would need a step of its own.
@@ -79,11 +85,18 @@ impl Config {
         Functa {
             siren: Siren::new(self.width, self.sines, self.omega, SirenBias::Zero, init),
             modulation: Dense {
-                weight: init.truncated_normal([self.latent, self.sines * self.width], 1.0 / (self.latent as f64).sqrt()),
+                weight: init.truncated_normal(
+                    [self.latent, self.sines * self.width],
+                    1.0 / (self.latent as f64).sqrt(),
+                ),
                 bias: Some(init.constant([self.sines * self.width], 0.0)),
             },
             inner_rates: init.between([self.latent], 0.005, 0.1),
-            points: if is_unit { points.mul_scalar(0.5).add_scalar(0.5) } else { points },
+            points: if is_unit {
+                points.mul_scalar(0.5).add_scalar(0.5)
+            } else {
+                points
+            },
             side: self.side,
             inner_steps: self.inner_steps,
             is_unit,
@@ -102,7 +115,9 @@ impl Functa {
         let [_, _, all] = shifts.dims();
         let sines = self.siren.layers.len() - 1;
         let width = all / sines;
-        (0..sines).map(|layer| shifts.clone().narrow(2, layer * width, width)).collect()
+        (0..sines)
+            .map(|layer| shifts.clone().narrow(2, layer * width, width))
+            .collect()
     }
 
     /// A shift stands inside the product with ω, so its phase is ω times it.
@@ -110,7 +125,10 @@ impl Functa {
         let omega = self.siren.omega();
         self.shifts(latents)
             .into_iter()
-            .map(|shift| Modulation { phase: Some(shift.mul_scalar(omega)), ..Modulation::default() })
+            .map(|shift| Modulation {
+                phase: Some(shift.mul_scalar(omega)),
+                ..Modulation::default()
+            })
             .collect()
     }
 
@@ -122,11 +140,18 @@ impl Functa {
 
     /// Heights `[batch, points, 1]` of latents `[batch, 1, latent]`, in [0, 1].
     fn heights(&self, latents: Tensor<3>, points: Tensor<3>) -> Tensor<3> {
-        self.siren.forward(points, &self.modulations(latents)).add_scalar(0.5)
+        self.siren
+            .forward(points, &self.modulations(latents))
+            .add_scalar(0.5)
     }
 
     /// The gradient of each tile's own mean square error with respect to its latent.
-    fn latent_gradient(&self, latents: Tensor<3>, points: &Tensor<3>, targets: &Tensor<3>) -> Tensor<3> {
+    fn latent_gradient(
+        &self,
+        latents: Tensor<3>,
+        points: &Tensor<3>,
+        targets: &Tensor<3>,
+    ) -> Tensor<3> {
         let omega = self.siren.omega();
         let (sines, last) = self.siren.parts();
         let [_, count, _] = targets.dims();
@@ -134,10 +159,16 @@ impl Functa {
         let mut arguments = Vec::with_capacity(sines.len());
         let mut h = points.clone();
         // ω goes into weights, biases and shifts, which saves passes over all points.
-        let weights: Vec<Tensor<2>> = sines.iter().map(|layer| kept(layer.weight.val().mul_scalar(omega))).collect();
+        let weights: Vec<Tensor<2>> = sines
+            .iter()
+            .map(|layer| kept(layer.weight.val().mul_scalar(omega)))
+            .collect();
         for ((layer, weight), shift) in sines.iter().zip(&weights).zip(self.shifts(latents)) {
-            let bias = layer.bias.as_ref().map(|bias| bias.val().mul_scalar(omega));
-            let u = kept(linear(h, weight.clone(), bias) + shift.mul_scalar(omega));
+            let shift = match &layer.bias {
+                Some(bias) => shift + bias.val().unsqueeze(),
+                None => shift,
+            };
+            let u = kept(linear(h, weight.clone(), None) + shift.mul_scalar(omega));
             arguments.push(u.clone());
             h = kept(sine(u));
         }
@@ -152,10 +183,22 @@ impl Functa {
             let slope = kept(cosine(u));
             let inner = kept(gradient * slope);
             shifts.push(inner.clone().sum_dim(1).mul_scalar(omega));
-            gradient = if index > 0 { kept(linear(inner, kept(weights[index].clone().transpose()), None)) } else { inner };
+            gradient = if index > 0 {
+                kept(linear(
+                    inner,
+                    kept(weights[index].clone().transpose()),
+                    None,
+                ))
+            } else {
+                inner
+            };
         }
         shifts.reverse();
-        linear(kept(Tensor::cat(shifts, 2)), transposed(&self.modulation), None)
+        linear(
+            kept(Tensor::cat(shifts, 2)),
+            transposed(&self.modulation),
+            None,
+        )
     }
 }
 
@@ -179,7 +222,8 @@ impl Method for Functa {
     fn decode(&self, tokens: Tensor<3>, _: Precision) -> Tensor<3> {
         let [batch, ..] = tokens.dims();
         let points = self.points(&tokens);
-        self.heights(Self::latents(tokens), points).reshape([batch, self.side, self.side])
+        self.heights(Self::latents(tokens), points)
+            .reshape([batch, self.side, self.side])
     }
 
     fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
@@ -187,7 +231,9 @@ impl Method for Functa {
         let points = self.points(&tokens);
         let [_, count, _] = points.dims();
         let points = points.expand([batch, count, 2]);
-        let jet = self.siren.jet(points, &self.modulations(Self::latents(tokens)));
+        let jet = self
+            .siren
+            .jet(points, &self.modulations(Self::latents(tokens)));
         let mut jet = jet.map(|part| part.reshape([batch, self.side, self.side]));
         jet.value = jet.value.add_scalar(0.5);
         Some(jet.per_pixel(if self.is_unit { 1.0 } else { 2.0 } / self.side as f64))
@@ -195,7 +241,17 @@ impl Method for Functa {
 
     fn field(&self, tokens: Tensor<3>) -> Option<Field> {
         let from = if self.is_unit { 0.0 } else { -1.0 };
-        let units = FieldUnits { patch: self.side, from, to: 1.0, factor: 1.0 };
-        Some(Field::new(&self.siren, &self.modulations(Self::latents(tokens)), 1, units))
+        let units = FieldUnits {
+            patch: self.side,
+            from,
+            to: 1.0,
+            factor: 1.0,
+        };
+        Some(Field::new(
+            &self.siren,
+            &self.modulations(Self::latents(tokens)),
+            1,
+            units,
+        ))
     }
 }

@@ -9,8 +9,8 @@ use burn::tensor::ops::ConvOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Norm, PackedWeights, fourier_features,
-    linear, normalise_columns, split_patches, through,
+    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Norm, PackedWeights,
+    fourier_features, linear, normalise_columns, split_patches, through,
 };
 use crate::init::Init;
 use crate::methods::{Method, Precision, States, are_sizes};
@@ -70,10 +70,28 @@ pub struct Huvr {
 impl Config {
     /// Whether a network can have these sizes.
     pub fn is_sound(&self) -> bool {
-        let Self { side, patch, bottleneck, encoder, decoder, .. } = self;
+        let Self {
+            side,
+            patch,
+            bottleneck,
+            encoder,
+            decoder,
+            ..
+        } = self;
         let heads = [encoder.heads, decoder.attention_heads.max(1)];
-        are_sizes(&[*side, *patch, *bottleneck, encoder.width, encoder.depth, heads[0], decoder.width, decoder.depth, decoder.hidden, self.mlp_width, self.frequencies])
-            && side.is_multiple_of(*patch)
+        are_sizes(&[
+            *side,
+            *patch,
+            *bottleneck,
+            encoder.width,
+            encoder.depth,
+            heads[0],
+            decoder.width,
+            decoder.depth,
+            decoder.hidden,
+            self.mlp_width,
+            self.frequencies,
+        ]) && side.is_multiple_of(*patch)
             && encoder.width.is_multiple_of(4 * heads[0])
             && decoder.width.is_multiple_of(heads[1])
     }
@@ -85,8 +103,19 @@ impl Config {
 
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> Huvr {
-        let &Self { side, patch, bottleneck, encoder, decoder, mlp_width, frequencies } = self;
-        let head = |from: usize, to: usize, init: &mut Init| Head { norm: Norm::new(from, init), dense: Dense::plain(from, to, init) };
+        let &Self {
+            side,
+            patch,
+            bottleneck,
+            encoder,
+            decoder,
+            mlp_width,
+            frequencies,
+        } = self;
+        let head = |from: usize, to: usize, init: &mut Init| Head {
+            norm: Norm::new(from, init),
+            dense: Dense::plain(from, to, init),
+        };
         let scale = patch / QUERIES;
         let outputs = CHANNELS * scale * scale;
         let encoder_network = Encoder::new(&encoder, side / patch, CHANNELS * patch * patch, init);
@@ -106,7 +135,18 @@ impl Config {
             let weight = packed.narrow(0, 0, inputs);
             Tensor::cat(vec![weight, bias], 0)
         });
-        Huvr { encoder: encoder_network, down, up, decoder: decoder_network, patch_head, global_head, layers, convolution, points: fourier_features(QUERIES, frequencies, init.device()), patch }
+        Huvr {
+            encoder: encoder_network,
+            down,
+            up,
+            decoder: decoder_network,
+            patch_head,
+            global_head,
+            layers,
+            convolution,
+            points: fourier_features(QUERIES, frequencies, init.device()),
+            patch,
+        }
     }
 }
 
@@ -114,7 +154,9 @@ impl Huvr {
     /// Features `[batch, patches, 16, width]` of the modulated ReLU network.
     fn features(&self, states: &Tensor<3>) -> Tensor<4> {
         let [_, count, _] = states.dims();
-        let rows = self.patch_head.forward(states.clone().narrow(1, 1, count - 1));
+        let rows = self
+            .patch_head
+            .forward(states.clone().narrow(1, 1, count - 1));
         let columns = self.global_head.forward(states.clone().narrow(1, 0, 1));
         let [first, second, third] = [0, 1, 2].map(|layer| &self.layers[layer]);
 
@@ -126,7 +168,11 @@ impl Huvr {
         // matrix per patch is needed: ((h ⊙ rows) W) ⊙ sign(columns) / ‖W ⊙ rows‖.
         keep(&rows);
         let weight = kept(second.weight());
-        let squares = linear(kept(rows.clone().square()), kept(weight.clone().square()), None);
+        let squares = linear(
+            kept(rows.clone().square()),
+            kept(weight.clone().square()),
+            None,
+        );
         let length = kept(kept(kept(squares).sqrt()).clamp_min(1e-12));
         let factor = kept(kept(columns.sign()) / length);
         let h = kept(h.unsqueeze::<4>() * rows.unsqueeze_dim::<4>(2));
@@ -141,13 +187,17 @@ impl Huvr {
         let [batch, patches, _, width] = features.dims();
         let across = patches.isqrt();
         let side = across * QUERIES;
-        let map = kept(features
-            .reshape([batch, across, across, QUERIES, QUERIES, width])
-            .permute([0, 5, 1, 3, 2, 4])
-            .reshape([batch, width, side, side]));
+        let map = kept(
+            features
+                .reshape([batch, across, across, QUERIES, QUERIES, width])
+                .permute([0, 5, 1, 3, 2, 4])
+                .reshape([batch, width, side, side]),
+        );
         let weight = kept(normalise_columns(self.convolution.weight()));
         let [_, outputs] = weight.dims();
-        let weight = weight.reshape([width, KERNEL, KERNEL, outputs]).permute([3, 0, 1, 2]);
+        let weight = weight
+            .reshape([width, KERNEL, KERNEL, outputs])
+            .permute([3, 0, 1, 2]);
         let bias = self.convolution.bias().reshape([outputs]);
         let options = ConvOptions::new([1, 1], [KERNEL / 2, KERNEL / 2], [1, 1], 1);
         let channels = conv2d(map, weight, Some(bias), options);
@@ -166,7 +216,8 @@ impl Huvr {
     fn encoder_output(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
         let trunk = precision.trunk(tiles.dtype());
         let patches = split_patches(tiles.mul_scalar(2.0).sub_scalar(1.0), self.patch);
-        self.encoder.forward(Tensor::cat(vec![patches; CHANNELS], 2), trunk)
+        self.encoder
+            .forward(Tensor::cat(vec![patches; CHANNELS], 2), trunk)
     }
 
     /// The decoder's state after its first layer, and the tiles.
@@ -175,7 +226,10 @@ impl Huvr {
         let trunk = precision.trunk(x.dtype());
         let mut states = self.decoder.states(x, trunk);
         let last = states.swap_remove(states.len() - 1);
-        let tiles = self.upsample(self.features(&last)).mul_scalar(0.5).add_scalar(0.5);
+        let tiles = self
+            .upsample(self.features(&last))
+            .mul_scalar(0.5)
+            .add_scalar(0.5);
         (states.into_iter().next().unwrap_or(last), tiles)
     }
 }
@@ -193,6 +247,10 @@ impl Method for Huvr {
         let encoder = self.encoder_output(tiles, precision);
         let tokens = through(self.down.as_ref(), encoder.clone());
         let (decoder, output) = self.decode_with_state(tokens, precision);
-        Some(States { encoder, decoder, output })
+        Some(States {
+            encoder,
+            decoder,
+            output,
+        })
     }
 }

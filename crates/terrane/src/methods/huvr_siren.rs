@@ -11,8 +11,8 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren, SirenBias,
-    join_patches, pixel_grid, split_patches, through,
+    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren,
+    SirenBias, join_patches, pixel_grid, split_patches, through,
 };
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
@@ -89,10 +89,27 @@ pub struct HuvrSiren {
 impl Config {
     /// Whether a network can have these sizes.
     pub fn is_sound(&self) -> bool {
-        let Self { side, patch, bottleneck, encoder, decoder, .. } = self;
+        let Self {
+            side,
+            patch,
+            bottleneck,
+            encoder,
+            decoder,
+            ..
+        } = self;
         let heads = [encoder.heads, decoder.attention_heads.max(1)];
-        are_sizes(&[*side, *patch, *bottleneck, encoder.width, encoder.depth, heads[0], decoder.width, decoder.depth, decoder.hidden, self.siren_width])
-            && side.is_multiple_of(*patch)
+        are_sizes(&[
+            *side,
+            *patch,
+            *bottleneck,
+            encoder.width,
+            encoder.depth,
+            heads[0],
+            decoder.width,
+            decoder.depth,
+            decoder.hidden,
+            self.siren_width,
+        ]) && side.is_multiple_of(*patch)
             && encoder.width.is_multiple_of(4 * heads[0])
             && decoder.width.is_multiple_of(heads[1])
             && self.omega.is_finite()
@@ -105,13 +122,25 @@ impl Config {
 
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> HuvrSiren {
-        let &Self { side, patch, bottleneck, encoder, decoder, siren_width, omega, modulation } = self;
+        let &Self {
+            side,
+            patch,
+            bottleneck,
+            encoder,
+            decoder,
+            siren_width,
+            omega,
+            modulation,
+        } = self;
         let input = Dense {
             weight: init.normal([1, 3], std::f64::consts::SQRT_2),
             bias: Some(init.constant([3], 0.0)),
         };
         let encoder_network = Encoder::new(&encoder, side / patch, 3 * patch * patch, init);
-        let head = |from: usize, to: usize, init: &mut Init| Head { norm: Norm::new(from, init), dense: Dense::plain(from, to, init) };
+        let head = |from: usize, to: usize, init: &mut Init| Head {
+            norm: Norm::new(from, init),
+            dense: Dense::plain(from, to, init),
+        };
         let down = (bottleneck != encoder.width).then(|| head(encoder.width, bottleneck, init));
         let up = (bottleneck != decoder.width).then(|| head(bottleneck, decoder.width, init));
         let decoder_network = Decoder::new(&decoder, init);
@@ -124,8 +153,22 @@ impl Config {
                 })
                 .collect()
         };
-        let amplitudes = heads(matches!(modulation, ModulationKind::AmplitudeShift | ModulationKind::Amplitude), siren_width, 1.0);
-        let phases = heads(matches!(modulation, ModulationKind::AmplitudeShift | ModulationKind::Shift), siren_width, 0.0);
+        let amplitudes = heads(
+            matches!(
+                modulation,
+                ModulationKind::AmplitudeShift | ModulationKind::Amplitude
+            ),
+            siren_width,
+            1.0,
+        );
+        let phases = heads(
+            matches!(
+                modulation,
+                ModulationKind::AmplitudeShift | ModulationKind::Shift
+            ),
+            siren_width,
+            0.0,
+        );
         let incode = heads(modulation == ModulationKind::Incode, 4 * siren_width, 0.0);
         HuvrSiren {
             input,
@@ -158,7 +201,8 @@ impl HuvrSiren {
         if let Some(bias) = &self.input.bias {
             channels = channels + channel(bias.val());
         }
-        self.encoder.forward(channels.reshape([batch, count, 3 * pixels]), trunk)
+        self.encoder
+            .forward(channels.reshape([batch, count, 3 * pixels]), trunk)
     }
 
     /// Decoder states after every layer, `[batch, 1 + patches, width]`.
@@ -172,9 +216,17 @@ impl HuvrSiren {
     fn tiles(&self, states: &Tensor<3>) -> Tensor<3> {
         let [batch, ..] = states.dims();
         let points = self.points.clone().cast(states.dtype());
-        let f = self.siren.forward(points.unsqueeze(), &self.modulations(states));
-        let patches = f.reshape([batch, (self.side / self.patch).pow(2), self.patch * self.patch]);
-        join_patches(patches, self.patch).mul_scalar(0.5).add_scalar(0.5)
+        let f = self
+            .siren
+            .forward(points.unsqueeze(), &self.modulations(states));
+        let patches = f.reshape([
+            batch,
+            (self.side / self.patch).pow(2),
+            self.patch * self.patch,
+        ]);
+        join_patches(patches, self.patch)
+            .mul_scalar(0.5)
+            .add_scalar(0.5)
     }
 
     /// The modulation of every sine layer, with each part `[batch · patches, 1, width]`.
@@ -193,8 +245,10 @@ impl HuvrSiren {
             .map(|layer| match part(&self.incode, layer) {
                 Some(parts) => {
                     let [_, _, width] = parts.dims();
-                    let quarter = |index: usize| parts.clone().narrow(2, index * width / 4, width / 4);
-                    let exponential = |values: Tensor<3>| values.clamp(-EXPONENT_BOUND, EXPONENT_BOUND).exp();
+                    let quarter =
+                        |index: usize| parts.clone().narrow(2, index * width / 4, width / 4);
+                    let exponential =
+                        |values: Tensor<3>| values.clamp(-EXPONENT_BOUND, EXPONENT_BOUND).exp();
                     Modulation {
                         amplitude: Some(exponential(quarter(0))),
                         frequency: Some(exponential(quarter(1))),
@@ -217,7 +271,9 @@ impl HuvrSiren {
         let [batch, ..] = tokens.dims();
         let [count, _] = points.dims();
         let states = last(self.states(tokens, Precision::Full));
-        let jet = self.siren.jet(points.unsqueeze(), &self.modulations(&states));
+        let jet = self
+            .siren
+            .jet(points.unsqueeze(), &self.modulations(&states));
         jet.map(|part| part.reshape([batch, (self.side / self.patch).pow(2), count]))
     }
 }
@@ -240,12 +296,18 @@ impl Method for HuvrSiren {
         let encoder = self.encoder_output(tiles, precision);
         let states = self.states(through(self.down.as_ref(), encoder.clone()), precision);
         let decoder = states[0].clone();
-        Some(States { encoder, decoder, output: self.tiles(&last(states)) })
+        Some(States {
+            encoder,
+            decoder,
+            output: self.tiles(&last(states)),
+        })
     }
 
     fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
         let points = self.points.clone().cast(tokens.dtype());
-        let mut jet = self.jet_at(tokens, points).map(|part| join_patches(part, self.patch).mul_scalar(0.5));
+        let mut jet = self
+            .jet_at(tokens, points)
+            .map(|part| join_patches(part, self.patch).mul_scalar(0.5));
         jet.value = jet.value.add_scalar(0.5);
         // A patch spans 2 of its own units, so a pixel is 2/patch of one.
         Some(jet.per_pixel(2.0 / self.patch as f64))
@@ -254,7 +316,17 @@ impl Method for HuvrSiren {
     fn field(&self, tokens: Tensor<3>) -> Option<Field> {
         let states = last(self.states(tokens, Precision::Full));
         let modulations = self.modulations(&states);
-        Some(Field::new(&self.siren, &modulations, self.side / self.patch, FieldUnits { patch: self.patch, from: -1.0, to: 1.0, factor: 0.5 }))
+        Some(Field::new(
+            &self.siren,
+            &modulations,
+            self.side / self.patch,
+            FieldUnits {
+                patch: self.patch,
+                from: -1.0,
+                to: 1.0,
+                factor: 0.5,
+            },
+        ))
     }
 
     fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
@@ -262,10 +334,22 @@ impl Method for HuvrSiren {
         let side = self.patch + 2 * rim;
         let pixel = 2.0 / self.patch as f64;
         let position = |index: usize| (-1.0 + pixel * (index as f64 - rim as f64 + 0.5)) as f32;
-        let points: Vec<f32> = (0..side * side).flat_map(|index| [position(index / side), position(index % side)]).collect();
-        let points = Tensor::<2>::from_data(TensorData::new(points, [side * side, 2]), &states.device()).cast(states.dtype());
-        let f = self.siren.forward(points.unsqueeze(), &self.modulations(&states)).mul_scalar(0.5).add_scalar(0.5);
+        let points: Vec<f32> = (0..side * side)
+            .flat_map(|index| [position(index / side), position(index % side)])
+            .collect();
+        let points =
+            Tensor::<2>::from_data(TensorData::new(points, [side * side, 2]), &states.device())
+                .cast(states.dtype());
+        let f = self
+            .siren
+            .forward(points.unsqueeze(), &self.modulations(&states))
+            .mul_scalar(0.5)
+            .add_scalar(0.5);
         let values = f.into_data().convert::<f32>().try_to_vec().ok()?;
-        Some(Rims { patch: self.patch, rim, values })
+        Some(Rims {
+            patch: self.patch,
+            rim,
+            values,
+        })
     }
 }

@@ -5,7 +5,9 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::{gelu, relu};
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Attention, Dense, Head, Norm, PackedWeights, fourier_features, normalise_columns};
+use crate::blocks::{
+    Attention, Dense, Head, Norm, PackedWeights, fourier_features, normalise_columns,
+};
 use crate::init::Init;
 use crate::methods::{Method, Precision, are_sizes};
 use crate::tape::{keep, kept};
@@ -83,23 +85,57 @@ impl Config {
     fn shapes(&self) -> Vec<(usize, usize)> {
         (0..self.mlp_depth)
             .map(|layer| {
-                let inputs = if layer == 0 { 4 * self.frequencies } else { self.mlp_width };
-                (inputs, if layer + 1 == self.mlp_depth { 1 } else { self.mlp_width })
+                let inputs = if layer == 0 {
+                    4 * self.frequencies
+                } else {
+                    self.mlp_width
+                };
+                (
+                    inputs,
+                    if layer + 1 == self.mlp_depth {
+                        1
+                    } else {
+                        self.mlp_width
+                    },
+                )
             })
             .collect()
     }
 
     /// Whether a network can have these sizes.
     pub fn is_sound(&self) -> bool {
-        let Self { side, width, depth, heads, hidden, groups, mlp_depth, mlp_width, frequencies } = *self;
-        are_sizes(&[side, width, depth, heads, hidden, groups, mlp_depth, mlp_width, frequencies])
-            && width.is_multiple_of(heads)
+        let Self {
+            side,
+            width,
+            depth,
+            heads,
+            hidden,
+            groups,
+            mlp_depth,
+            mlp_width,
+            frequencies,
+        } = *self;
+        are_sizes(&[
+            side,
+            width,
+            depth,
+            heads,
+            hidden,
+            groups,
+            mlp_depth,
+            mlp_width,
+            frequencies,
+        ]) && width.is_multiple_of(heads)
             && (mlp_width.is_multiple_of(groups) || groups >= mlp_width)
     }
 
     /// Tokens of a tile and the numbers of each.
     pub fn token_shape(&self) -> [usize; 2] {
-        let tokens = self.shapes().iter().map(|&(_, outputs)| self.groups.min(outputs)).sum();
+        let tokens = self
+            .shapes()
+            .iter()
+            .map(|&(_, outputs)| self.groups.min(outputs))
+            .sum();
         [tokens, self.width]
     }
 
@@ -123,9 +159,15 @@ impl Config {
                 .collect(),
             heads: shapes
                 .iter()
-                .map(|&(inputs, _)| Head { norm: Norm::new(width, init), dense: Dense::plain(width, inputs, init) })
+                .map(|&(inputs, _)| Head {
+                    norm: Norm::new(width, init),
+                    dense: Dense::plain(width, inputs, init),
+                })
                 .collect(),
-            base: shapes.iter().map(|&(inputs, outputs)| PackedWeights::new(inputs, outputs, init)).collect(),
+            base: shapes
+                .iter()
+                .map(|&(inputs, outputs)| PackedWeights::new(inputs, outputs, init))
+                .collect(),
             side: self.side,
             groups: self.groups,
             points: fourier_features(self.side, self.frequencies, init.device()),
@@ -139,24 +181,41 @@ impl TransInr {
         let [batch, ..] = tiles.dims();
         let across = (self.side + 2 * RIM) / PATCH;
         let seen = across * PATCH;
-        let tiles = tiles.pad((RIM, RIM, RIM, RIM), 0.0).narrow(1, 0, seen).narrow(2, 0, seen);
-        tiles.reshape([batch, across, PATCH, across, PATCH]).swap_dims(2, 3).reshape([batch, across * across, PATCH * PATCH])
+        let tiles = tiles
+            .pad((RIM, RIM, RIM, RIM), 0.0)
+            .narrow(1, 0, seen)
+            .narrow(2, 0, seen);
+        tiles
+            .reshape([batch, across, PATCH, across, PATCH])
+            .swap_dims(2, 3)
+            .reshape([batch, across * across, PATCH * PATCH])
     }
 }
 
 impl Method for TransInr {
     fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
         let trunk = precision.trunk(tiles.dtype());
-        let patches = self.tokenizer.forward(self.patches(tiles)) + self.positions.val().unsqueeze();
+        let patches =
+            self.tokenizer.forward(self.patches(tiles)) + self.positions.val().unsqueeze();
         let [batch, count, width] = patches.dims();
         let weights = self.weight_tokens.val();
         let [tokens, _] = weights.dims();
-        let mut x = Tensor::cat(vec![patches, weights.unsqueeze::<3>().expand([batch, tokens, width])], 1);
+        let mut x = Tensor::cat(
+            vec![
+                patches,
+                weights.unsqueeze::<3>().expand([batch, tokens, width]),
+            ],
+            1,
+        );
         let stream = x.dtype();
         for layer in &self.layers {
-            let attended = layer.attention.forward(layer.attention_norm.forward(x.clone()).cast(trunk));
+            let attended = layer
+                .attention
+                .forward(layer.attention_norm.forward(x.clone()).cast(trunk));
             x = x + attended.cast(stream);
-            let hidden = layer.inner.forward(layer.norm.forward(x.clone()).cast(trunk));
+            let hidden = layer
+                .inner
+                .forward(layer.norm.forward(x.clone()).cast(trunk));
             keep(&hidden);
             let hidden = gelu(hidden);
             x = x + layer.outer.forward(hidden).cast(stream);
@@ -173,7 +232,9 @@ impl Method for TransInr {
             let [_, outputs] = weight.dims();
             let groups = self.groups.min(outputs);
             // Column j of the weights is scaled by token j modulo the number of tokens.
-            let columns = head.forward(tokens.clone().narrow(1, first, groups)).swap_dims(1, 2);
+            let columns = head
+                .forward(tokens.clone().narrow(1, first, groups))
+                .swap_dims(1, 2);
             let columns = columns.repeat_dim(2, outputs / groups);
             first += groups;
             let weight = kept(kept(weight).unsqueeze::<3>() * kept(columns));
