@@ -5,8 +5,10 @@ check: format lint tree deny test docs
 test:
     cargo test --workspace
 
+# The methods are named in a macro, where rustfmt does not look for modules.
 format:
     cargo fmt --all --check
+    rustfmt --check --edition 2024 crates/terrane/src/methods/*.rs
 
 lint:
     cargo clippy --workspace --all-targets -- -D warnings

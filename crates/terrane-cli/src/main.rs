@@ -20,8 +20,6 @@ use progress::ProgressMode;
 use terrane_convert::placement;
 
 /// The system's allocator gives the memory of every large tensor back and takes it anew: half the time of a training.
-/// The port of OpenJPEG mixes both, so with it the system's it is.
-#[cfg(not(feature = "openjpeg"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -22,7 +22,7 @@ pub use decode::{Decoding, View, open, pixel_window};
 pub use describe::{describe, method_name};
 pub use encode::{Encoded, encode};
 pub use error::{Error, Result};
-pub use ground::{crs_unit_m, ground, is_geographic, map_unit_m, unit_m};
+pub use ground::{crs_unit_m, ground, is_geographic, is_unit_constant, map_unit_m, unit_m};
 pub use input::Checks;
 pub use plan::{Plan, Split};
 pub use settings::{ModelFile, Prepared, Settings, Target};

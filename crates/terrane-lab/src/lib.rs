@@ -11,8 +11,6 @@
 //! # Ok::<(), terrane_lab::measure::MeasureError>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
 pub mod augment;
 pub mod batches;
 pub mod bench;

@@ -165,7 +165,6 @@ pub fn train(
 #[cfg(test)]
 pub(crate) mod tests {
     /// As the program has it.
-    #[cfg(not(feature = "openjpeg"))]
     #[global_allocator]
     static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -365,7 +365,9 @@ pub struct TransInrShape {
     pub transformer: TransformerShape,
     /// Weight tokens of a hidden layer of the MLP.
     pub groups: usize,
-    /// Width of the positional encoding and of the hidden layers of the MLP.
+    /// Width of the positional encoding.
+    pub features: usize,
+    /// Width of the hidden layers of the MLP.
     pub network_width: usize,
     /// Hidden layers of the MLP, before the linear one.
     pub hidden_layers: usize,
@@ -380,6 +382,7 @@ impl TransInrShape {
             pad: 1,
             transformer: TransformerShape::new([768, 6, 12, 3072]),
             groups: 64,
+            features: 256,
             network_width: 256,
             hidden_layers: 4,
         }
@@ -388,7 +391,8 @@ impl TransInrShape {
     /// The account of this network.
     pub fn account(&self, convention: Convention) -> Account {
         let (net, groups) = (&self.transformer, self.groups);
-        let (inputs, hidden) = (self.network_width, self.hidden_layers);
+        let (features, inputs, hidden) = (self.features, self.network_width, self.hidden_layers);
+        let inner = hidden.saturating_sub(1);
         let (width, pixels) = (net.width, self.side.pow(2));
         let data = ((self.side + 2 * self.pad) / self.patch).pow(2);
         let weights = hidden * groups + 1;
@@ -396,10 +400,14 @@ impl TransInrShape {
         let tokeniser = linear(data, self.patch.pow(2), width);
         let positions = learned(data * width) + elements(data * width);
         let layers = (net.attention(tokens, unbiased) + net.plain(tokens)).times(net.depth);
-        let heads = head(groups, width, inputs).times(hidden) + head(1, width, inputs);
-        let mlp = point_layer(inputs, inputs, 1).times(hidden) + linear(1, inputs, 1);
-        let point = (elements(ENCODED_FEATURE * inputs) + mlp).flops(Convention::Paper);
-        let formed = elements(FORMED_WEIGHT * inputs * (hidden * inputs + 1));
+        let heads = head(groups, width, features)
+            + head(groups, width, inputs).times(inner)
+            + head(1, width, inputs);
+        let mlp = point_layer(features, inputs, 1)
+            + point_layer(inputs, inputs, 1).times(inner)
+            + linear(1, inputs, 1);
+        let point = (elements(ENCODED_FEATURE * features) + mlp).flops(Convention::Paper);
+        let formed = elements(FORMED_WEIGHT * inputs * (features + inner * inputs + 1));
         let parts = [
             ("tokeniser", tokeniser),
             ("positions", positions),

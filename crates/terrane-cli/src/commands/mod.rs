@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::format::{Reader, Source};
 use terrane::{FileModel, Terrain};
-pub(crate) use terrane_convert::{crs_unit_m, ground, map_unit_m};
+pub(crate) use terrane_convert::{crs_unit_m, ground, is_unit_constant, map_unit_m};
 use terrane_geo::Existing;
 
 use crate::Common;

@@ -9,7 +9,7 @@ use terrane::format::{Promise, limits};
 use terrane::{Sample, Terrain, hexadecimal};
 use terrane_geo::{Affine, Crs, CrsKind, Georeference, Product, RasterSource};
 
-use crate::commands::crs_unit_m;
+use crate::commands::{crs_unit_m, is_unit_constant};
 use crate::placement::georeference;
 use crate::projection::Projection;
 
@@ -140,7 +140,8 @@ impl Dataset {
         );
         let size = blocks.size(0);
         let bounds = bounds(&affine, size, &from_own)?;
-        let unit_m = crs_unit_m(&place.crs, f64::midpoint(bounds[1], bounds[3]))?;
+        let (_, middle) = affine.apply(size.0 as f64 / 2.0, size.1 as f64 / 2.0);
+        let unit_m = crs_unit_m(&place.crs, middle)?;
         let mut dataset = Self {
             name,
             number,
@@ -315,7 +316,7 @@ impl Dataset {
 
     /// Metres per map unit everywhere, or `None` where they depend on the latitude.
     pub(crate) fn constant_unit_m(&self) -> Result<Option<[f64; 2]>> {
-        if self.crs.kind() == CrsKind::Geographic {
+        if !is_unit_constant(&self.crs) {
             return Ok(None);
         }
         Ok(Some(crs_unit_m(&self.crs, 0.0)?))

@@ -31,6 +31,7 @@ pub fn account(method: &MethodConfig, convention: Convention) -> Account {
             pad: TRANSINR_PAD,
             transformer: transformer(config.width, config.depth, config.heads, config.hidden),
             groups: config.groups.min(config.mlp_width),
+            features: 4 * config.frequencies,
             network_width: config.mlp_width,
             hidden_layers: config.mlp_depth - 1,
         }

@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::number::{MISSING, fixed, grouped};
 use crate::page::{escape, escape_markdown, prose, prose_markdown};
 
+/// A table with more rows is folded on the page.
+const LONG: usize = 32;
+
 /// One value of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -222,8 +225,14 @@ impl Table {
     /// The table in HTML with its heading, its note, and its CSV and JSON to take away.
     pub fn html(&self) -> String {
         let title = escape(&self.title);
+        let (open, close) = if self.rows.len() > LONG {
+            let summary = format!("<details><summary>{} rows</summary>\n", self.rows.len());
+            (summary, "</details>\n")
+        } else {
+            (String::new(), "")
+        };
         let mut out = format!(
-            "<section class=\"table\" id=\"table-{}\">\n<h3>{title}</h3>\n\
+            "<section class=\"table\" id=\"table-{}\">\n<h3>{title}</h3>\n{open}\
              <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table>\n<thead><tr>",
             escape(&self.name)
         );
@@ -252,7 +261,9 @@ impl Table {
             }
             out.push_str("</tr>\n");
         }
-        out.push_str("</tbody></table></div>\n<p class=\"note\">");
+        out.push_str("</tbody></table></div>\n");
+        out.push_str(close);
+        out.push_str("<p class=\"note\">");
         if !self.note.is_empty() {
             out.push_str(&format!("{} ", prose(&self.note)));
         }

@@ -1,10 +1,17 @@
-//! JPEG 2000 by the Rust port of OpenJPEG, which gives the same streams as the C library.
+//! JPEG 2000 by OpenJPEG itself, compiled from C. Its translation to Rust frees with the system's allocator what the
+//! program's own has given.
+#![expect(unsafe_code, reason = "a library in C")]
 
+use std::ffi::{CString, c_char};
 use std::path::Path;
 
-use openjp2::{
-    Codec as Engine, OPJ_CLRSPC_GRAY, OPJ_CODEC_J2K, Stream, opj_cparameters_t, opj_dparameters_t,
-    opj_image, opj_image_comptparm,
+use openjpeg_sys::{
+    OPJ_CODEC_FORMAT, OPJ_COLOR_SPACE, opj_codec_t, opj_cparameters_t, opj_create_compress,
+    opj_create_decompress, opj_decode, opj_destroy_codec, opj_dparameters_t, opj_encode,
+    opj_end_compress, opj_end_decompress, opj_image_comptparm, opj_image_create, opj_image_destroy,
+    opj_image_t, opj_read_header, opj_set_default_decoder_parameters,
+    opj_set_default_encoder_parameters, opj_setup_decoder, opj_setup_encoder, opj_start_compress,
+    opj_stream_create_default_file_stream, opj_stream_destroy, opj_stream_t,
 };
 
 use super::CodecError;
@@ -18,7 +25,6 @@ const RESOLUTIONS: i32 = 6;
 const PRECINCT: i32 = 256;
 /// Flag of a stream that states its precincts.
 const STATED_PRECINCTS: i32 = 1;
-const BUFFER: usize = 1 << 20;
 
 /// JPEG 2000: 9/7 with a PSNR of the 16-bit samples, 5/3 where nothing may be lost.
 pub(super) struct Jpeg2000;
@@ -67,7 +73,7 @@ impl Codec for Jpeg2000 {
     }
 }
 
-/// Codes and decodes samples and makes them heights. The port reads and writes files only.
+/// Codes and decodes samples and makes them heights. The library reads and writes files.
 fn through(
     samples: &[i32],
     side: usize,
@@ -85,9 +91,42 @@ fn through(
     }))
 }
 
-fn encode(samples: &[i32], side: usize, wavelet: Wavelet, path: &Path) -> Result<(), CodecError> {
-    let side = side as u32;
-    let component = opj_image_comptparm {
+/// Something of the library's that is given back when it goes out of use.
+struct Owned<T> {
+    pointer: *mut T,
+    destroy: unsafe extern "C" fn(*mut T),
+}
+
+impl<T> Owned<T> {
+    /// What a function of the library returned; it returns null where it cannot.
+    fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, CodecError> {
+        done(!pointer.is_null())?;
+        Ok(Self { pointer, destroy })
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: the pointer is the library's, not null, and nothing else destroys it.
+        unsafe { (self.destroy)(self.pointer) }
+    }
+}
+
+fn stream(path: &Path, is_read: bool) -> Result<Owned<opj_stream_t>, CodecError> {
+    let path = path.to_str().and_then(|path| CString::new(path).ok());
+    let path = path.ok_or_else(refused)?;
+    // SAFETY: the name ends in a nought and is only read during the call.
+    let stream = unsafe {
+        opj_stream_create_default_file_stream(path.as_ptr().cast::<c_char>(), is_read.into())
+    };
+    Owned::new(stream, opj_stream_destroy)
+}
+
+/// An image of one component that holds the samples.
+fn image(samples: &[i32], side: usize) -> Result<Owned<opj_image_t>, CodecError> {
+    done(samples.len() == side * side)?;
+    let side = u32::try_from(side).map_err(|_| refused())?;
+    let mut component = opj_image_comptparm {
         dx: 1,
         dy: 1,
         w: side,
@@ -98,27 +137,49 @@ fn encode(samples: &[i32], side: usize, wavelet: Wavelet, path: &Path) -> Result
         bpp: BITS,
         sgnd: 0,
     };
-    let mut image = opj_image::create(&[component], OPJ_CLRSPC_GRAY).ok_or_else(refused)?;
-    (image.x1, image.y1) = (side, side);
-    let component = image.comps_mut().and_then(<[_]>::first_mut);
-    done(component.is_some_and(|component| component.set_data(samples)))?;
-    let mut engine = Engine::new_encoder(OPJ_CODEC_J2K).ok_or_else(refused)?;
-    done(engine.setup_encoder(&mut parameters(wavelet), &mut image) != 0)?;
-    let mut stream = Stream::new_file(path, BUFFER, false).map_err(failed)?;
-    done(engine.start_compress(&mut image, &mut stream) != 0)?;
-    done(engine.encode(&mut stream) != 0)?;
-    done(engine.end_compress(&mut stream) != 0)?;
-    stream.flush().map_err(failed)
+    // SAFETY: one component is described, and one is asked for.
+    let image =
+        unsafe { opj_image_create(1, &raw mut component, OPJ_COLOR_SPACE::OPJ_CLRSPC_GRAY) };
+    let image = Owned::new(image, opj_image_destroy)?;
+    // SAFETY: the image has one component, whose data are side² numbers, as many as there are samples.
+    unsafe {
+        (*image.pointer).x1 = side;
+        (*image.pointer).y1 = side;
+        let data = (*(*image.pointer).comps).data;
+        done(!data.is_null())?;
+        data.copy_from_nonoverlapping(samples.as_ptr(), samples.len());
+    }
+    Ok(image)
 }
 
-fn parameters(wavelet: Wavelet) -> opj_cparameters_t {
-    let mut parameters = opj_cparameters_t {
-        tcp_numlayers: 1,
-        numresolution: RESOLUTIONS,
-        csty: STATED_PRECINCTS,
-        res_spec: RESOLUTIONS,
-        ..opj_cparameters_t::default()
+fn encode(samples: &[i32], side: usize, wavelet: Wavelet, path: &Path) -> Result<(), CodecError> {
+    let image = image(samples, side)?;
+    // SAFETY: a format that the library knows.
+    let engine = unsafe { opj_create_compress(OPJ_CODEC_FORMAT::OPJ_CODEC_J2K) };
+    let engine: Owned<opj_codec_t> = Owned::new(engine, opj_destroy_codec)?;
+    let mut parameters = parameters(wavelet);
+    let stream = stream(path, false)?;
+    let (engine, image, stream) = (engine.pointer, image.pointer, stream.pointer);
+    // SAFETY: all are the library's own, alive until the end of this function, and used by this thread alone.
+    unsafe {
+        done(opj_setup_encoder(engine, &raw mut *parameters, image) != 0)?;
+        done(opj_start_compress(engine, image, stream) != 0)?;
+        done(opj_encode(engine, stream) != 0)?;
+        done(opj_end_compress(engine, stream) != 0)
+    }
+}
+
+fn parameters(wavelet: Wavelet) -> Box<opj_cparameters_t> {
+    let mut parameters = Box::<opj_cparameters_t>::new_uninit();
+    // SAFETY: the library fills all of it: it begins by setting every byte to nought.
+    let mut parameters = unsafe {
+        opj_set_default_encoder_parameters(parameters.as_mut_ptr());
+        parameters.assume_init()
     };
+    parameters.tcp_numlayers = 1;
+    parameters.numresolution = RESOLUTIONS;
+    parameters.csty = STATED_PRECINCTS;
+    parameters.res_spec = RESOLUTIONS;
     // As the benchmark's table was made: stated at every resolution, which costs six bytes.
     for size in 0..RESOLUTIONS as usize {
         parameters.prcw_init[size] = PRECINCT;
@@ -136,16 +197,31 @@ fn parameters(wavelet: Wavelet) -> opj_cparameters_t {
 }
 
 fn decode(path: &Path, samples: usize) -> Result<Vec<i32>, CodecError> {
-    let mut engine = Engine::new_decoder(OPJ_CODEC_J2K).ok_or_else(refused)?;
-    done(engine.setup_decoder(&mut opj_dparameters_t::default()) != 0)?;
-    let mut stream = Stream::new_file(path, BUFFER, true).map_err(failed)?;
-    let mut image = engine.read_header(&mut stream).ok_or_else(refused)?;
-    done(engine.decode(&mut stream, &mut image) != 0)?;
-    done(engine.end_decompress(&mut stream) != 0)?;
-    let component = image.comps().and_then(<[_]>::first);
-    let decoded = component.and_then(|component| component.data());
-    let decoded = decoded.filter(|decoded| decoded.len() == samples);
-    decoded.map(<[_]>::to_vec).ok_or_else(refused)
+    // SAFETY: a format that the library knows.
+    let engine = unsafe { opj_create_decompress(OPJ_CODEC_FORMAT::OPJ_CODEC_J2K) };
+    let engine: Owned<opj_codec_t> = Owned::new(engine, opj_destroy_codec)?;
+    let mut parameters = Box::<opj_dparameters_t>::new_uninit();
+    // SAFETY: as above.
+    let mut parameters = unsafe {
+        opj_set_default_decoder_parameters(parameters.as_mut_ptr());
+        parameters.assume_init()
+    };
+    let stream = stream(path, true)?;
+    let mut image: *mut opj_image_t = std::ptr::null_mut();
+    // SAFETY: engine and stream are the library's own and alive; the image is made by it and destroyed once.
+    unsafe {
+        done(opj_setup_decoder(engine.pointer, &raw mut *parameters) != 0)?;
+        let is_read = opj_read_header(stream.pointer, engine.pointer, &raw mut image) != 0;
+        let image = Owned::new(image, opj_image_destroy)?;
+        done(is_read)?;
+        done(opj_decode(engine.pointer, stream.pointer, image.pointer) != 0)?;
+        done(opj_end_decompress(engine.pointer, stream.pointer) != 0)?;
+        done((*image.pointer).numcomps == 1)?;
+        let component = &*(*image.pointer).comps;
+        let count = component.w as usize * component.h as usize;
+        done(!component.data.is_null() && count == samples)?;
+        Ok(std::slice::from_raw_parts(component.data, count).to_vec())
+    }
 }
 
 fn failed(source: std::io::Error) -> CodecError {
