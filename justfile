@@ -93,15 +93,15 @@ test-python *arguments:
 # A country of 41,000 km² at 1 m: its plan, and its shards, made up, become one file. Needs Python with rasterio and google-crc32c,
 # and 8 GB of disk.
 test-country folder:
-    cargo build --release
+    cargo build --release --workspace --bin terrane
     python3 tools/country.py "${CARGO_TARGET_DIR:-target}/release/terrane" "{{folder}}"
 
 # The web map in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
 test-viewer:
-    cargo build --release -p terrane-cli
+    cargo build --release --workspace --bin terrane
     TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 viewer/tests/viewer.py
 
 # How many tiles the server answers per second and core, how late, and whether a flood of bad requests harms it (Linux).
 load:
-    cargo build --release -p terrane-cli --example load --bin terrane
+    cargo build --release --workspace --bin terrane --example load
     "${CARGO_TARGET_DIR:-target}/release/examples/load" "${CARGO_TARGET_DIR:-target}/release/terrane"

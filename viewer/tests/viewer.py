@@ -18,7 +18,7 @@ from playwright.sync_api import Page, sync_playwright
 
 PROJECT = Path(__file__).resolve().parents[2]
 DATA = PROJECT.parent / "shared" / "data"
-TERRANE = os.environ.get("TERRANE", str(PROJECT / "target" / "release" / "terrane"))
+TERRANE = str(Path(os.environ.get("TERRANE", PROJECT / "target" / "release" / "terrane")).resolve())
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 WIDE, PHONE = (1440, 900), (390, 844)
 
