@@ -21,7 +21,7 @@ use crate::progress::Progress;
 ///
 /// Networks that a table needs and that are not in OUT/runs are trained there first, all with the same schedule; a run
 /// that is there already, under the name of its row, is used as it is. OUT gets report.html, report.md, and a CSV, JSON
-/// or SVG file per table and figure.
+/// or SVG file per table and figure, as soon as each is there.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python"
@@ -195,7 +195,6 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         &mut |what, done, total| progress.at(done as u64, total as u64, what),
     )?;
     drop(progress);
-    report.write(&arguments.out)?;
     let page = arguments.out.join("report.html");
     if common.json {
         let tables: serde_json::Map<String, serde_json::Value> = report

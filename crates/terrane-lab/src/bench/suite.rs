@@ -72,7 +72,8 @@ pub struct Options {
     pub python: Option<PathBuf>,
 }
 
-/// Measures parts of the benchmark; trainings are kept in `runs` of the folder and used again.
+/// Measures parts of the benchmark and writes the report after each; trainings are kept in `runs` of the folder and used
+/// again.
 pub fn run(
     parts: &[Part],
     dataset: &Dataset,
@@ -88,10 +89,6 @@ pub fn run(
         &folder.join("runs"),
         report,
     );
-    let sections = parts
-        .iter()
-        .map(|&part| section(part, &mut runs, options))
-        .collect::<Result<_>>()?;
     let settings = &options.settings;
     let introduction = format!(
         "Measured on the split “{}” ({} tiles of {}×{} pixels) of a dataset with {} training tiles. Networks that were not there already were trained for {} steps of {} tiles; every table states the schedule. Values of the paper stand beside ours and were measured on other data.",
@@ -103,11 +100,16 @@ pub fn run(
         settings.steps,
         settings.batch,
     );
-    Ok(Report {
+    let mut report = Report {
         title: "Terrane benchmark".into(),
         introduction,
-        sections,
-    })
+        sections: Vec::new(),
+    };
+    for &part in parts {
+        report.sections.push(section(part, &mut runs, options)?);
+        report.write(folder)?;
+    }
+    Ok(report)
 }
 
 fn section(part: Part, runs: &mut Runs, options: &Options) -> Result<Section> {
