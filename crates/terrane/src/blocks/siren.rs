@@ -102,7 +102,7 @@ impl Siren {
     ) -> Tensor<D> {
         let shared = points.dims()[0] == 1;
         let count = modulations.iter().find_map(Modulation::count).unwrap_or(1);
-        // Burn computes sines on one core; on a CPU the others take a share of the networks. Not where anything is
+        // Burn adds and scales on one core; on a CPU the others take a share of the networks. Not where anything is
         // differentiated, which the weights say (devices are equal with and without it): recording is for one thread.
         let device = self.layers[0].weight.val().device();
         let threads = rayon::current_num_threads().min(count / LEAST_SHARE);
