@@ -18,6 +18,7 @@ use crate::progress::Progress;
 ///
 /// Slope and aspect are in degrees, aspect clockwise from north; hillshade is 1 to 255 with light from 315° at 45°;
 /// curvatures are in 1/m, profile and plan curvature positive where the ground is convex, the Laplacian positive where it is hollow.
+/// All are of the ground: a unit of a map in degrees or in EPSG:3857 counts as its metres in the middle of the raster.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  terrane derive dem.trn slope.tif --product slope\n  terrane derive dem.trn shade.tif --product hillshade --mode grid"
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
 enum Mode {
     /// From the continuous surface.
     Analytic,
-    /// From decoded pixels, equal to gdaldem.
+    /// From decoded pixels, equal to gdaldem where a unit of the map is the same everywhere.
     Grid,
 }
 
