@@ -6,7 +6,7 @@ use burn::module::Module;
 use burn::tensor::{Bool, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Dense, Head, Norm};
+use crate::blocks::Head;
 use crate::dinov3::TeacherFeatures;
 use crate::init::Init;
 
@@ -77,10 +77,7 @@ pub struct Distillation {
 impl DistillationConfig {
     /// Heads with initial weights.
     pub fn init(&self, widths: &DistillationWidths, init: &mut Init) -> Distillation {
-        let mut head = |from: usize| Head {
-            norm: Norm::new(from, init),
-            dense: Dense::plain(from, widths.teacher, init),
-        };
+        let mut head = |from: usize| Head::plain(from, widths.teacher, init);
         Distillation {
             encoder_class: head(widths.encoder),
             encoder_patches: head(widths.encoder),

@@ -215,6 +215,16 @@ impl Part {
 }
 
 impl Tiles {
+    /// What was found on these tiles.
+    fn found<T>(&self, model: Option<String>, result: T) -> Found<T> {
+        Found {
+            model,
+            split: self.split.clone(),
+            seed: self.seed,
+            result,
+        }
+    }
+
     /// The dataset and the numbers of the tiles.
     fn open(&self, count: Option<usize>) -> Result<(Dataset, Vec<usize>)> {
         let (dataset, drawn) = open(&self.data, &self.split, count, self.seed)?;
@@ -327,13 +337,7 @@ fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
     let result = siren::fit(&dataset, &tiles, &options, &device, &mut see)?;
     drop(see);
     let sections = vec![result.section()];
-    let Tiles { split, seed, .. } = &arguments.tiles;
-    let found = Found {
-        model: None,
-        split: split.clone(),
-        seed: *seed,
-        result,
-    };
+    let found = arguments.tiles.found(None, result);
     found.finish(sections, &arguments.output, common)
 }
 
@@ -351,13 +355,7 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
     )?;
     drop(see);
     let sections = vec![result.section()];
-    let Tiles { split, seed, .. } = &arguments.tiles;
-    let found = Found {
-        model: Some(config.name),
-        split: split.clone(),
-        seed: *seed,
-        result,
-    };
+    let found = arguments.tiles.found(Some(config.name), result);
     found.finish(sections, &arguments.output, common)
 }
 
@@ -372,13 +370,7 @@ fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<(
     )?;
     drop(see);
     let sections = vec![result.section()];
-    let Tiles { split, seed, .. } = &arguments.tiles;
-    let found = Found {
-        model: Some(config.name),
-        split: split.clone(),
-        seed: *seed,
-        result,
-    };
+    let found = arguments.tiles.found(Some(config.name), result);
     found.finish(sections, &arguments.output, common)
 }
 

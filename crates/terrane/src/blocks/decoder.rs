@@ -5,7 +5,7 @@ use burn::tensor::activation::gelu;
 use burn::tensor::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Attention, Dense, Norm};
+use crate::blocks::{Attention, Dense, Norm, are_sizes};
 use crate::init::Init;
 use crate::tape::keep;
 
@@ -21,6 +21,14 @@ pub struct DecoderConfig {
     pub hidden: usize,
     /// Heads of the attention; 0 switches it off, as in the authors' code.
     pub attention_heads: usize,
+}
+
+impl DecoderConfig {
+    /// Whether a decoder can have these sizes.
+    pub fn is_sound(&self) -> bool {
+        are_sizes(&[self.width, self.depth, self.hidden])
+            && self.width.is_multiple_of(self.attention_heads.max(1))
+    }
 }
 
 /// Tokens to states of the same shape.

@@ -6,7 +6,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::attention::{attend, join_heads};
-use crate::blocks::{Dense, Norm, linear};
+use crate::blocks::{Dense, Norm, are_sizes, linear};
 use crate::init::Init;
 #[cfg(feature = "libtorch")]
 use crate::libtorch;
@@ -27,6 +27,14 @@ pub struct EncoderConfig {
     pub depth: usize,
     /// Heads of the attention; each must be a multiple of 4 wide.
     pub heads: usize,
+}
+
+impl EncoderConfig {
+    /// Whether an encoder can have these sizes.
+    pub fn is_sound(&self) -> bool {
+        are_sizes(&[self.width, self.depth, self.heads])
+            && self.width.is_multiple_of(4 * self.heads)
+    }
 }
 
 /// Patches `[batch, patches, features]` to tokens `[batch, 1 + patches, width]`, the first one for the whole tile.

@@ -29,6 +29,13 @@ pub use siren::{Modulation, Siren, SirenBias};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use crate::init::Init;
+
+/// Sizes of a network that are neither nought nor beyond all reason.
+pub(crate) fn are_sizes(sizes: &[usize]) -> bool {
+    sizes.iter().all(|size| (1..=16_384).contains(size))
+}
+
 /// A normalisation followed by a dense layer, as every head of these methods is.
 #[derive(Module, Debug)]
 pub struct Head {
@@ -47,6 +54,14 @@ pub(crate) fn through<const D: usize>(head: Option<&Head>, x: Tensor<D>) -> Tens
 }
 
 impl Head {
+    /// A plain dense layer after a normalisation.
+    pub fn plain(inputs: usize, outputs: usize, init: &mut Init) -> Self {
+        Self {
+            norm: Norm::new(inputs, init),
+            dense: Dense::plain(inputs, outputs, init),
+        }
+    }
+
     /// Applies the head to the last axis.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         self.dense.forward(self.norm.forward(x))

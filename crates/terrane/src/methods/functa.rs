@@ -8,10 +8,10 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, linear, pixel_grid};
+use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, are_sizes, linear, pixel_grid};
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
-use crate::methods::{Method, Precision, are_sizes};
+use crate::methods::{Method, Precision};
 use crate::tape::kept;
 use crate::wave::{cosine, sine};
 

@@ -9,11 +9,11 @@ use burn::tensor::ops::ConvOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Norm, PackedWeights,
+    Decoder, DecoderConfig, Encoder, EncoderConfig, Head, PackedWeights, are_sizes,
     fourier_features, linear, normalise_columns, split_patches, through,
 };
 use crate::init::Init;
-use crate::methods::{Method, Precision, States, are_sizes};
+use crate::methods::{Method, Precision, States};
 use crate::tape::{keep, kept};
 
 /// Points of the ReLU network along the side of a patch.
@@ -70,30 +70,15 @@ pub struct Huvr {
 impl Config {
     /// Whether a network can have these sizes.
     pub fn is_sound(&self) -> bool {
-        let Self {
-            side,
-            patch,
-            bottleneck,
-            encoder,
-            decoder,
-            ..
-        } = self;
-        let heads = [encoder.heads, decoder.attention_heads.max(1)];
         are_sizes(&[
-            *side,
-            *patch,
-            *bottleneck,
-            encoder.width,
-            encoder.depth,
-            heads[0],
-            decoder.width,
-            decoder.depth,
-            decoder.hidden,
+            self.side,
+            self.patch,
+            self.bottleneck,
             self.mlp_width,
             self.frequencies,
-        ]) && side.is_multiple_of(*patch)
-            && encoder.width.is_multiple_of(4 * heads[0])
-            && decoder.width.is_multiple_of(heads[1])
+        ]) && self.side.is_multiple_of(self.patch)
+            && self.encoder.is_sound()
+            && self.decoder.is_sound()
     }
 
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
@@ -112,18 +97,16 @@ impl Config {
             mlp_width,
             frequencies,
         } = self;
-        let head = |from: usize, to: usize, init: &mut Init| Head {
-            norm: Norm::new(from, init),
-            dense: Dense::plain(from, to, init),
-        };
         let scale = patch / QUERIES;
         let outputs = CHANNELS * scale * scale;
         let encoder_network = Encoder::new(&encoder, side / patch, CHANNELS * patch * patch, init);
-        let down = (bottleneck != encoder.width).then(|| head(encoder.width, bottleneck, init));
-        let up = (bottleneck != decoder.width).then(|| head(bottleneck, decoder.width, init));
+        let down =
+            (bottleneck != encoder.width).then(|| Head::plain(encoder.width, bottleneck, init));
+        let up =
+            (bottleneck != decoder.width).then(|| Head::plain(bottleneck, decoder.width, init));
         let decoder_network = Decoder::new(&decoder, init);
-        let patch_head = head(decoder.width, mlp_width, init);
-        let global_head = head(decoder.width, mlp_width, init);
+        let patch_head = Head::plain(decoder.width, mlp_width, init);
+        let global_head = Head::plain(decoder.width, mlp_width, init);
         let layers = [4 * frequencies, mlp_width, mlp_width]
             .map(|inputs| PackedWeights::new(inputs, mlp_width, init))
             .into();

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
     Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren,
-    SirenBias, join_patches, pixel_grid, split_patches, through,
+    SirenBias, are_sizes, join_patches, pixel_grid, split_patches, through,
 };
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
-use crate::methods::{Method, Precision, Rims, States, are_sizes};
+use crate::methods::{Method, Precision, Rims, States};
 
 /// Sine layers of the network.
 const SINES: usize = 3;
@@ -89,29 +89,10 @@ pub struct HuvrSiren {
 impl Config {
     /// Whether a network can have these sizes.
     pub fn is_sound(&self) -> bool {
-        let Self {
-            side,
-            patch,
-            bottleneck,
-            encoder,
-            decoder,
-            ..
-        } = self;
-        let heads = [encoder.heads, decoder.attention_heads.max(1)];
-        are_sizes(&[
-            *side,
-            *patch,
-            *bottleneck,
-            encoder.width,
-            encoder.depth,
-            heads[0],
-            decoder.width,
-            decoder.depth,
-            decoder.hidden,
-            self.siren_width,
-        ]) && side.is_multiple_of(*patch)
-            && encoder.width.is_multiple_of(4 * heads[0])
-            && decoder.width.is_multiple_of(heads[1])
+        are_sizes(&[self.side, self.patch, self.bottleneck, self.siren_width])
+            && self.side.is_multiple_of(self.patch)
+            && self.encoder.is_sound()
+            && self.decoder.is_sound()
             && self.omega.is_finite()
     }
 
@@ -137,12 +118,10 @@ impl Config {
             bias: Some(init.constant([3], 0.0)),
         };
         let encoder_network = Encoder::new(&encoder, side / patch, 3 * patch * patch, init);
-        let head = |from: usize, to: usize, init: &mut Init| Head {
-            norm: Norm::new(from, init),
-            dense: Dense::plain(from, to, init),
-        };
-        let down = (bottleneck != encoder.width).then(|| head(encoder.width, bottleneck, init));
-        let up = (bottleneck != decoder.width).then(|| head(bottleneck, decoder.width, init));
+        let down =
+            (bottleneck != encoder.width).then(|| Head::plain(encoder.width, bottleneck, init));
+        let up =
+            (bottleneck != decoder.width).then(|| Head::plain(bottleneck, decoder.width, init));
         let decoder_network = Decoder::new(&decoder, init);
         // Heads start constant, so that every patch is the same at first.
         let heads = |is_used: bool, width: usize, bias: f32| -> Vec<Head> {

@@ -76,11 +76,6 @@ pub trait Method: Module {
     }
 }
 
-/// Sizes of a network that are neither nought nor beyond all reason.
-pub(crate) fn are_sizes(sizes: &[usize]) -> bool {
-    sizes.iter().all(|size| (1..=16_384).contains(size))
-}
-
 /// Patches of a tile with a rim of pixels that their neighbours cover too.
 #[derive(Debug, Clone)]
 pub struct Rims {

@@ -6,10 +6,10 @@ use burn::tensor::activation::{gelu, relu};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Attention, Dense, Head, Norm, PackedWeights, fourier_features, normalise_columns,
+    Attention, Dense, Head, Norm, PackedWeights, are_sizes, fourier_features, normalise_columns,
 };
 use crate::init::Init;
-use crate::methods::{Method, Precision, are_sizes};
+use crate::methods::{Method, Precision};
 use crate::tape::{keep, kept};
 
 /// Side of a patch, and the rim of zeros around a tile; at 256 pixels the last five rows and columns are not seen.
@@ -159,10 +159,7 @@ impl Config {
                 .collect(),
             heads: shapes
                 .iter()
-                .map(|&(inputs, _)| Head {
-                    norm: Norm::new(width, init),
-                    dense: Dense::plain(width, inputs, init),
-                })
+                .map(|&(inputs, _)| Head::plain(width, inputs, init))
                 .collect(),
             base: shapes
                 .iter()

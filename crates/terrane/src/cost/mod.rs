@@ -2,19 +2,23 @@
 //!
 //! The paper does not print its counts of elementwise operations; those below are chosen so that its table comes out.
 
+mod functa;
+mod huvr;
+mod transinr;
+
+pub use functa::FunctaShape;
+pub use huvr::{HuvrShape, Modulation};
+pub use transinr::TransInrShape;
+
 const SOFTMAX: usize = 5; // scale, shift, exponential, sum, division
 const NORM: usize = 5; // mean, variance, standardisation, gain, offset
 const GELU: usize = 10; // exact: an error function counted as the polynomial and exponential that evaluate it
 const SILU: usize = 4; // negation, exponential, sum, division
-const ENCODED_FEATURE: usize = 2; // product with the frequency, sine or cosine
 // Product with the base weight, division by the column's norm. The norm itself is not counted: with it HUVR's training
 // step would pass the figure that the paper prints.
 const FORMED_WEIGHT: usize = 2;
-const OUTER_PRODUCT: usize = 1; // the rank-one factor of a weight that two tokens modulate
 const BACKWARD: u64 = 2; // in units of a forward pass, as the paper states it
 const CHANNELS: usize = 3; // of a pixel at the entry of a vision transformer and at HUVR's exit
-const HUVR_GRID: usize = 4; // points along a patch's side
-const HUVR_KERNEL: usize = 9; // places under the kernel of the upsampler
 const DINO_PATCH: usize = 16;
 const DINO_EXTRA_TOKENS: usize = 5; // one global and four storage tokens
 const SCALE_BITS: f64 = 16.0;
@@ -229,259 +233,6 @@ impl TransformerShape {
         let extra = learned((DINO_EXTRA_TOKENS + 1) * self.width);
         let dino = embed + extra + block.times(self.depth) + norm(tokens, self.width);
         (dino.0[0], dino.flops(Convention::AsRun))
-    }
-}
-
-/// How tokens act on the coordinate network of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Modulation {
-    /// HUVR: the product of a patch's token and the global one acts on the weights of an MLP.
-    RankOne,
-    /// HUVR+SIREN: amplitude and phase of the sines, a head for each.
-    AmplitudeShift,
-    /// HUVR+SIREN with amplitude alone.
-    Amplitude,
-    /// HUVR+SIREN with phase alone.
-    Shift,
-    /// HUVR+SIREN with amplitude, frequency, phase and offset from one head.
-    Incode,
-}
-
-/// HUVR, or HUVR+SIREN if sines are modulated: vision transformer, bottleneck, decoder, network of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HuvrShape {
-    /// Side of a tile in pixels; a multiple of `patch`.
-    pub side: usize,
-    /// Side of a patch in pixels.
-    pub patch: usize,
-    /// The encoder, whose hidden layers are gated.
-    pub encoder: TransformerShape,
-    /// Width of a stored token; where it equals that of encoder or decoder there is no projection.
-    pub bottleneck: usize,
-    /// The decoder.
-    pub decoder: TransformerShape,
-    /// Whether the decoder has attention; the released one has none.
-    pub decoder_attention: bool,
-    /// How tokens act on the coordinate network.
-    pub modulation: Modulation,
-    /// Width of a layer of the coordinate network.
-    pub network_width: usize,
-    /// Layers of the coordinate network with that width.
-    pub network_layers: usize,
-    /// Numbers that HUVR's network sees of a point.
-    pub network_features: usize,
-}
-
-impl HuvrShape {
-    /// The paper's sizes, which HUVR and HUVR+SIREN share.
-    pub const fn paper(modulation: Modulation) -> Self {
-        Self {
-            side: 256,
-            patch: 16,
-            encoder: TransformerShape::new([768, 12, 16, 2048]),
-            bottleneck: 32,
-            decoder: TransformerShape::new([1024, 4, 16, 4096]),
-            decoder_attention: false,
-            modulation,
-            network_width: 256,
-            network_layers: 3,
-            network_features: 128,
-        }
-    }
-
-    fn heads_and_point(&self, patches: usize) -> (Work, Work) {
-        let (width, layers) = (self.network_width, self.network_layers);
-        let head = |rows, values| head(rows, self.decoder.width, values * width);
-        let (heads, values) = match self.modulation {
-            // The grid is one for all patches, so that its positional encoding is a constant.
-            Modulation::RankOne => {
-                let deeper = point_layer(width, width, 1).times(layers - 1);
-                let point = point_layer(self.network_features, width, 1) + deeper;
-                return (head(patches, 1) + head(1, 1), point);
-            }
-            Modulation::AmplitudeShift => (2, 1),
-            Modulation::Amplitude | Modulation::Shift => (1, 1),
-            Modulation::Incode => (1, 4),
-        };
-        let point = siren(width, layers, heads * values);
-        (head(patches, values).times(heads * layers), point)
-    }
-
-    /// The account of this network.
-    pub fn account(&self, convention: Convention) -> Account {
-        let (vit, decoder) = (&self.encoder, &self.decoder);
-        let (bottleneck, width) = (self.bottleneck, self.network_width);
-        let as_run = convention == Convention::AsRun;
-        let huvr = self.modulation == Modulation::RankOne;
-        let (pixels, patches) = (self.side.pow(2), (self.side / self.patch).pow(2));
-        let tokens = patches + 1;
-        let input = linear(pixels, 1, CHANNELS).when(!huvr);
-        let embed = linear(patches, CHANNELS * self.patch.pow(2), vit.width) + learned(vit.width);
-        let blocks = (vit.attention(tokens, linear) + vit.gated(tokens)).times(vit.depth);
-        let encode = embed + blocks + norm(tokens, vit.width);
-        let projection = |from, to| head(tokens, from, to).when(from != to);
-        let down = projection(vit.width, bottleneck);
-        let up = projection(bottleneck, decoder.width);
-        let attention = decoder.attention(tokens, unbiased);
-        let decode = |on| (decoder.plain(tokens) + attention.when(on)).times(decoder.depth);
-        let counted = decode(self.decoder_attention || !as_run);
-        let (heads, point) = self.heads_and_point(patches);
-        let coarse = patches * HUVR_GRID.pow(2);
-        let shuffled = CHANNELS * (self.patch / HUVR_GRID).pow(2);
-        let upsampler = linear(coarse, HUVR_KERNEL * width, shuffled).when(huvr);
-        let formed = elements(patches * width.pow(2) * (FORMED_WEIGHT + OUTER_PRODUCT)).when(huvr);
-        let points = if as_run && huvr { coarse } else { pixels };
-        let per_point = point.flops(Convention::Paper);
-        let flops = [
-            per_point,
-            (input + encode + down.when(as_run)).flops(convention),
-            (up + counted + heads.when(as_run || !huvr)).flops(convention),
-            (formed + upsampler.when(as_run)).flops(convention) + points as u64 * per_point,
-        ];
-        let parts = [
-            ("input", input),
-            ("encoder", encode),
-            ("down", down),
-            ("up", up),
-            ("decoder", decode(self.decoder_attention)),
-            ("heads", heads),
-            ("network", point),
-            ("upsampler", upsampler),
-        ];
-        Account::new(&parts, [tokens * bottleneck, bottleneck, pixels], flops)
-    }
-}
-
-/// TransINR: a transformer that turns learned weight tokens into the columns of an MLP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransInrShape {
-    /// Side of a tile in pixels.
-    pub side: usize,
-    /// Side of a patch in pixels; pixels beyond the last whole patch are not seen.
-    pub patch: usize,
-    /// Zero pixels around the tile.
-    pub pad: usize,
-    /// The transformer.
-    pub transformer: TransformerShape,
-    /// Weight tokens of a hidden layer of the MLP.
-    pub groups: usize,
-    /// Width of the positional encoding.
-    pub features: usize,
-    /// Width of the hidden layers of the MLP.
-    pub network_width: usize,
-    /// Hidden layers of the MLP, before the linear one.
-    pub hidden_layers: usize,
-}
-
-impl TransInrShape {
-    /// The paper's sizes.
-    pub const fn paper() -> Self {
-        Self {
-            side: 256,
-            patch: 9,
-            pad: 1,
-            transformer: TransformerShape::new([768, 6, 12, 3072]),
-            groups: 64,
-            features: 256,
-            network_width: 256,
-            hidden_layers: 4,
-        }
-    }
-
-    /// The account of this network.
-    pub fn account(&self, convention: Convention) -> Account {
-        let (net, groups) = (&self.transformer, self.groups);
-        let (features, inputs, hidden) = (self.features, self.network_width, self.hidden_layers);
-        let inner = hidden.saturating_sub(1);
-        let (width, pixels) = (net.width, self.side.pow(2));
-        let data = ((self.side + 2 * self.pad) / self.patch).pow(2);
-        let weights = hidden * groups + 1;
-        let tokens = data + weights;
-        let tokeniser = linear(data, self.patch.pow(2), width);
-        let positions = learned(data * width) + elements(data * width);
-        let layers = (net.attention(tokens, unbiased) + net.plain(tokens)).times(net.depth);
-        let heads = head(groups, width, features)
-            + head(groups, width, inputs).times(inner)
-            + head(1, width, inputs);
-        let mlp = point_layer(features, inputs, 1)
-            + point_layer(inputs, inputs, 1).times(inner)
-            + linear(1, inputs, 1);
-        let point = (elements(ENCODED_FEATURE * features) + mlp).flops(Convention::Paper);
-        let formed = elements(FORMED_WEIGHT * inputs * (features + inner * inputs + 1));
-        let parts = [
-            ("tokeniser", tokeniser),
-            ("positions", positions),
-            ("weight tokens", learned(weights * width)),
-            ("transformer", layers),
-            ("heads", heads),
-            ("network", mlp),
-        ];
-        let flops = [
-            point,
-            (tokeniser + positions + layers).flops(convention),
-            heads.flops(convention),
-            formed.flops(convention) + pixels as u64 * point,
-        ];
-        Account::new(&parts, [weights * width, width, pixels], flops)
-    }
-}
-
-/// Functa: one sine network for all tiles, shifted by a latent that a few gradient steps find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FunctaShape {
-    /// Side of a tile in pixels.
-    pub side: usize,
-    /// Width of the latent.
-    pub latent: usize,
-    /// Width of a sine layer.
-    pub siren_width: usize,
-    /// Sine layers, before the linear one.
-    pub sine_layers: usize,
-    /// Gradient steps that find a latent.
-    pub inner_steps: usize,
-}
-
-impl FunctaShape {
-    /// The sizes of the paper's text.
-    pub const fn paper() -> Self {
-        Self {
-            side: 256,
-            latent: 512,
-            siren_width: 256,
-            sine_layers: 4,
-            inner_steps: 3,
-        }
-    }
-
-    /// The sizes that the paper's FLOPs table describes: the upstream default, its depth read as sine layers.
-    pub const fn flops_table() -> Self {
-        Self {
-            siren_width: 512,
-            sine_layers: 15,
-            ..Self::paper()
-        }
-    }
-
-    /// The account of this network.
-    pub fn account(&self, convention: Convention) -> Account {
-        let network = siren(self.siren_width, self.sine_layers, 1);
-        let shifts = linear(1, self.latent, self.sine_layers * self.siren_width);
-        let parts = [
-            ("network", network),
-            ("shifts", shifts),
-            ("inner rates", learned(self.latent)),
-        ];
-        let (pixels, point) = (self.side.pow(2), network.flops(Convention::Paper));
-        let flops = [point, 0, shifts.flops(convention), pixels as u64 * point];
-        let pass = Account::new(&parts, [self.latent, 1, pixels], flops);
-        let steps = self.inner_steps as u64;
-        let (inner, second_order) = (steps * (1 + BACKWARD), steps * BACKWARD);
-        Account {
-            decoder: steps * pass.decoder,
-            inference: (inner + 1) * pass.forward,
-            training: (inner + second_order + 1 + BACKWARD) * pass.forward,
-            ..pass
-        }
     }
 }
 
