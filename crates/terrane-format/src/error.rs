@@ -101,8 +101,11 @@ pub enum Error {
         /// Why.
         reason: &'static str,
     },
+    /// More memory than may be taken.
+    #[error(transparent)]
+    Memory(#[from] crate::MemoryError),
     /// The machine could not read or write.
-    #[error("the file cannot be read or written")]
+    #[error(transparent)]
     Io(#[from] std::io::Error),
     /// A store on the network could not be read.
     #[error("{place} cannot be read: {reason}")]

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::checksum::crc32c;
-use crate::header::{Extent, Header};
+use crate::header::{Extent, Header, Method};
 use crate::index::{PagePlace, TilePlace};
-use crate::record::{self, Record};
+use crate::record::{self, Layer, Record};
 use crate::source::Source;
-use crate::{Error, LevelTile, Result, limits};
+use crate::{Error, LevelTile, MemoryLimit, Result, limits};
 
-/// Pages that are kept.
-const KEPT_PAGES: usize = 64;
+/// Entries of pages that are kept: a page of a large file has many.
+const KEPT_PLACES: usize = 1 << 22;
 
 /// An open file.
 pub struct Reader {
@@ -126,7 +126,8 @@ impl Reader {
         let tiles = (self.header.pyramid.tiles() - first).min(self.page_tiles.into());
         let page = Arc::new(place.parse(&bytes, tiles)?);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KEPT_PAGES {
+        let kept: usize = known.values().map(|page| page.len()).sum();
+        if kept + page.len() > KEPT_PLACES {
             known.clear();
         }
         known.insert(index, Arc::clone(&page));
@@ -157,13 +158,28 @@ impl Reader {
     pub fn tile(&self, tile: LevelTile) -> Result<Option<Record>> {
         let number = self.header.pyramid.number(tile)?;
         let window = self.header.pyramid.window(tile)?;
-        self.bytes(tile)?
-            .map(|bytes| Record::parse(&bytes, number, window))
-            .transpose()
+        let Some(bytes) = self.bytes(tile)? else {
+            return Ok(None);
+        };
+        let record = Record::parse(&bytes, number, window)?;
+        let is_of_method = match record.layer {
+            Layer::Integers(_) => true,
+            Layer::Tokens(_) => !matches!(self.header.method, Method::Integers | Method::Context),
+            Layer::Details(_) => self.header.method == Method::Context,
+        };
+        if is_of_method {
+            Ok(Some(record))
+        } else {
+            Err(Error::Malformed {
+                what: "tile",
+                offset: record::KIND_OFFSET,
+                reason: "its kind does not belong to the file's method",
+            })
+        }
     }
 
-    /// The model inside the file, where there is one.
-    pub fn embedded_model(&self) -> Result<Option<Vec<u8>>> {
+    /// The model inside the file, where there is one and memory allows.
+    pub fn embedded_model(&self, memory: MemoryLimit) -> Result<Option<Vec<u8>>> {
         let Some(Extent {
             offset,
             length,
@@ -172,6 +188,8 @@ impl Reader {
         else {
             return Ok(None);
         };
+        // Its bytes, its arrays and its network.
+        memory.check("the model inside the file", length.saturating_mul(3), "")?;
         let bytes = self.read("model", offset, length)?;
         let found = crc32c(&[&bytes]);
         if found != crc {

@@ -87,6 +87,8 @@ const HAS_MASK: u8 = 1;
 const HAS_REMAINS: u8 = 2;
 /// Bytes of the checksum before a record.
 const CRC: usize = 4;
+/// Where a record says its kind.
+pub(crate) const KIND_OFFSET: u64 = CRC as u64;
 
 impl Record {
     /// The record as bytes; its checksum holds its number too, so that a tile in the place of another is noticed.

@@ -4,6 +4,7 @@
     reason = "pages are bounded by the limits"
 )]
 
+use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::checksum::crc32c;
@@ -16,14 +17,14 @@ use crate::{Error, Result, limits};
 pub struct Writer<W> {
     file: W,
     header: Header,
-    places: Vec<TilePlace>,
+    /// The tiles that have data: a raster may be nearly empty.
+    places: BTreeMap<u64, TilePlace>,
     end: u64,
 }
 
 impl<W: Write + Seek> Writer<W> {
     /// Starts a file; its statistics and the place of its model are filled in later.
     pub fn create(mut file: W, header: Header) -> Result<Self> {
-        let tiles = usize::try_from(header.pyramid.tiles()).unwrap_or(usize::MAX);
         // What does not fit the head should be known before the tiles are made.
         header.to_bytes(
             0,
@@ -41,7 +42,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self {
             file,
             header,
-            places: vec![TilePlace::default(); tiles],
+            places: BTreeMap::new(),
             end: limits::HEAD as u64,
         })
     }
@@ -64,21 +65,21 @@ impl<W: Write + Seek> Writer<W> {
     /// Appends the record of a tile; a tile without data is simply not written.
     pub fn tile(&mut self, number: u64, record: &[u8]) -> Result<()> {
         let refuse = |reason| Error::NotWritable { number, reason };
-        let place = usize::try_from(number)
-            .ok()
-            .and_then(|index| self.places.get_mut(index));
-        let place = place.ok_or_else(|| refuse("there is no such tile"))?;
-        if place.length > 0 {
+        if number >= self.header.pyramid.tiles() {
+            return Err(refuse("there is no such tile"));
+        }
+        if self.places.contains_key(&number) {
             return Err(refuse("it was written before"));
         }
         if record.is_empty() || record.len() as u64 > limits::TILE_BYTES {
             return Err(refuse("its record is empty or too long"));
         }
         self.file.write_all(record)?;
-        *place = TilePlace {
+        let place = TilePlace {
             offset: self.end,
             length: record.len() as u64,
         };
+        self.places.insert(number, place);
         self.end += place.length;
         Ok(())
     }
@@ -90,12 +91,18 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Writes the index and the head.
     pub fn finish(mut self, mut statistics: Statistics) -> Result<W> {
-        statistics.tiles = self.places.iter().filter(|place| place.length > 0).count() as u64;
+        statistics.tiles = self.places.len() as u64;
         self.header.statistics = statistics;
-        let per_page = tiles_per_page(self.header.pyramid.tiles());
+        let tiles = self.header.pyramid.tiles();
+        let per_page = tiles_per_page(tiles);
         let mut pages = Vec::new();
-        for places in self.places.chunks(per_page as usize) {
-            let bytes = page(places);
+        for first in (0..tiles).step_by(per_page as usize) {
+            let count = (tiles - first).min(per_page.into());
+            let mut places = vec![TilePlace::default(); count as usize];
+            for (number, place) in self.places.range(first..first + count) {
+                places[(number - first) as usize] = *place;
+            }
+            let bytes = page(&places);
             self.file.write_all(&bytes)?;
             pages.push(PagePlace {
                 offset: self.end,
