@@ -1,22 +1,21 @@
-//! Files and folders that appear whole or not at all.
+//! Files that appear whole or not at all, and what is unfinished of files and folders.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
 
+use crate::output::{Existing, Output, folder};
 use crate::{Error, Result};
 
-/// Whether an existing file may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// It is refused.
-    Keep,
-    /// It is replaced when the new one is complete.
-    Replace,
-}
+/// What the names of unfinished files and folders start and end with.
+pub(crate) const PREFIX: &str = ".terrane-";
+pub(crate) const SUFFIX: &str = ".part";
+/// A program that makes something unfinished locks it at once; what has no lock and is older has lost its program.
+pub(crate) const ABANDONED: Duration = Duration::from_mins(1);
 
 // A signal handler cannot run destructors, so the names of unfinished files are kept where it can find them.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -26,10 +25,36 @@ pub fn remove_unfinished() {
     for path in std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)) {
         // The program is ending: there is nobody left to tell.
         let _ = if path.is_dir() {
-            std::fs::remove_dir_all(path)
+            // Under another name nobody adds to it while it is removed.
+            let gone = path.with_extension("gone.part");
+            let is_renamed = std::fs::rename(&path, &gone).is_ok();
+            std::fs::remove_dir_all(if is_renamed { gone } else { path })
         } else {
             std::fs::remove_file(path)
         };
+    }
+}
+
+/// Removes unfinished files of programs that were killed before they could.
+fn remove_abandoned(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
+            continue;
+        }
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && age().is_some_and(|age| age > ABANDONED) {
+            // Whoever still writes it holds the lock.
+            let is_free = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+            if is_free {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 }
 
@@ -37,26 +62,31 @@ pub fn remove_unfinished() {
 #[derive(Debug)]
 pub struct AtomicFile {
     temporary: NamedTempFile,
+    path: PathBuf,
     target: PathBuf,
     existing: Existing,
 }
 
 impl AtomicFile {
-    /// Starts a file; nothing is seen at `target` before it is committed.
-    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
-        refuse_existing(target, existing)?;
-        let temporary = builder()
-            .tempfile_in(folder(target))
-            .map_err(|source| Error::Io {
-                path: target.to_owned(),
-                action: "be created",
-                source,
-            })?;
+    /// Starts a file; nothing is seen at its path before it is committed. A link is followed and stays a link.
+    pub fn create(output: &Output) -> Result<Self> {
+        let target = output.check()?;
+        let failed = |source| Error::Io {
+            path: output.path().to_owned(),
+            action: "be created",
+            source,
+        };
+        remove_abandoned(folder(&target));
+        let temporary = builder().tempfile_in(folder(&target)).map_err(failed)?;
         remember(temporary.path());
+        // A file system without locks leaves an abandoned file where it is, or a slow one to be taken for abandoned only
+        // where it was not touched for a minute.
+        let _ = temporary.as_file().try_lock();
         Ok(Self {
             temporary,
-            target: target.to_owned(),
-            existing,
+            path: output.path().to_owned(),
+            target,
+            existing: output.existing(),
         })
     }
 
@@ -65,96 +95,53 @@ impl AtomicFile {
         self.temporary.as_file_mut()
     }
 
-    /// Makes the file appear under its name.
+    /// Makes the file appear under its name, with the mode and owner of the one it replaces.
     pub fn commit(mut self) -> Result<()> {
         let failed = |source| Error::Io {
-            path: self.target.clone(),
+            path: self.path.clone(),
             action: "be written",
             source,
         };
+        if let Ok(replaced) = std::fs::metadata(&self.target) {
+            keep_owner(self.temporary.as_file(), &replaced);
+            self.temporary
+                .as_file()
+                .set_permissions(replaced.permissions())
+                .map_err(failed)?;
+        }
         self.temporary.as_file_mut().sync_all().map_err(failed)?;
         let name = self.temporary.path().to_owned();
-        let target = self.target.clone();
-        let outcome = match self.existing {
-            Existing::Replace => self.temporary.persist(&target).map(drop),
-            Existing::Keep => self.temporary.persist_noclobber(&target).map(drop),
-        };
-        UNFINISHED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&name);
+        let (path, target) = (self.path, self.target);
+        let (temporary, existing) = (self.temporary, self.existing);
+        let outcome = settle(&name, || match existing {
+            Existing::Replace => temporary.persist(&target).map(drop),
+            Existing::Keep => temporary.persist_noclobber(&target).map(drop),
+        });
         outcome.map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::Exists { path: target },
+            std::io::ErrorKind::AlreadyExists => Error::Exists { path },
             _ => Error::Io {
-                path: target,
+                path,
                 action: "be renamed into place",
                 source: error.error,
             },
-        })
-    }
-}
-
-/// A folder that is filled under a temporary name beside its target and renamed by [`AtomicFolder::commit`].
-#[derive(Debug)]
-pub struct AtomicFolder {
-    temporary: TempDir,
-    target: PathBuf,
-    existing: Existing,
-}
-
-impl AtomicFolder {
-    /// Starts a folder; nothing is seen at `target` before it is committed.
-    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
-        refuse_existing(target, existing)?;
-        let temporary = tempfile::Builder::new()
-            .prefix(".terrane-")
-            .suffix(".part")
-            .tempdir_in(folder(target))
-            .map_err(|source| Error::Io {
-                path: target.to_owned(),
-                action: "be created",
-                source,
-            })?;
-        remember(temporary.path());
-        Ok(Self {
-            temporary,
-            target: target.to_owned(),
-            existing,
-        })
-    }
-
-    /// The folder while it is being filled.
-    pub fn path(&self) -> &Path {
-        self.temporary.path()
-    }
-
-    /// Makes the folder appear under its name.
-    pub fn commit(self) -> Result<()> {
-        let Self {
-            temporary,
-            target,
-            existing,
-        } = self;
-        let failed = |source| Error::Io {
-            path: target.clone(),
-            action: "be renamed into place",
-            source,
-        };
-        // A private folder would be of no use to anyone else; renaming onto a folder that is not empty fails.
-        #[cfg(unix)]
-        std::fs::set_permissions(
-            temporary.path(),
-            std::os::unix::fs::PermissionsExt::from_mode(0o755),
-        )
-        .map_err(failed)?;
-        if existing == Existing::Replace && target.exists() {
-            std::fs::remove_dir_all(&target).map_err(failed)?;
+        })?;
+        // The name is in the folder, which is written by itself; where it cannot be, the system does so in its own time.
+        if let Ok(folder) = File::open(folder(&target)) {
+            let _ = folder.sync_all();
         }
-        std::fs::rename(temporary.path(), &target).map_err(failed)?;
-        forget(&temporary.keep());
         Ok(())
     }
 }
+
+/// Gives a file the owner and group of another, where this program may.
+#[cfg(unix)]
+fn keep_owner(file: &File, other: &std::fs::Metadata) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let _ = fchown(file, Some(other.uid()), Some(other.gid()));
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &std::fs::Metadata) {}
 
 /// Refuses a target that is there and is to be kept.
 pub fn refuse_existing(target: &Path, existing: Existing) -> Result<()> {
@@ -166,30 +153,28 @@ pub fn refuse_existing(target: &Path, existing: Existing) -> Result<()> {
     Ok(())
 }
 
-fn remember(path: &Path) {
+/// Notes what a signal is to remove.
+pub(crate) fn remember(path: &Path) {
     UNFINISHED
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .insert(path.to_owned());
 }
 
-fn forget(path: &Path) {
-    UNFINISHED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .remove(path);
-}
-
-/// The folder a file lies in.
-pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+/// Does what finishes something unfinished; a signal waits for it.
+pub(crate) fn settle<T, E>(
+    path: &Path,
+    finish: impl FnOnce() -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let outcome = finish()?;
+    unfinished.remove(path);
+    Ok(outcome)
 }
 
 fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".terrane-").suffix(".part");
+    builder.prefix(PREFIX).suffix(SUFFIX);
     // Temporary files are private by default; a finished raster should be as readable as any other file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -215,13 +200,13 @@ mod tests {
     fn nothing_appears_before_the_commit_and_nothing_stays_without_one() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.tif");
-        let mut file = AtomicFile::create(&target, Existing::Keep).unwrap();
+        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Keep)).unwrap();
         file.file().write_all(b"whole").unwrap();
         assert!(!target.exists());
         drop(file);
         assert!(names(folder.path()).is_empty());
 
-        let mut file = AtomicFile::create(&target, Existing::Keep).unwrap();
+        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Keep)).unwrap();
         file.file().write_all(b"whole").unwrap();
         file.commit().unwrap();
         assert_eq!(names(folder.path()), ["a.tif"]);
@@ -234,44 +219,68 @@ mod tests {
         let target = folder.path().join("a.tif");
         std::fs::write(&target, b"old").unwrap();
         assert!(matches!(
-            AtomicFile::create(&target, Existing::Keep),
+            AtomicFile::create(&Output::named_here(&target, Existing::Keep)),
             Err(Error::Exists { .. })
         ));
-        let mut file = AtomicFile::create(&target, Existing::Replace).unwrap();
+        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Replace)).unwrap();
         file.file().write_all(b"new").unwrap();
         file.commit().unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
     }
 
     #[test]
-    fn a_folder_appears_whole() {
-        let parent = tempfile::tempdir().unwrap();
-        let target = parent.path().join("set");
-        let unfinished = AtomicFolder::create(&target, Existing::Keep).unwrap();
-        std::fs::write(unfinished.path().join("a"), b"1").unwrap();
-        drop(unfinished);
-        assert!(names(parent.path()).is_empty());
-        for existing in [Existing::Keep, Existing::Replace] {
-            let folder = AtomicFolder::create(&target, existing).unwrap();
-            std::fs::write(folder.path().join("a"), b"1").unwrap();
-            folder.commit().unwrap();
-            assert_eq!(names(parent.path()), ["set"]);
-            assert_eq!(names(&target), ["a"]);
-        }
-        assert!(matches!(
-            AtomicFolder::create(&target, Existing::Keep),
-            Err(Error::Exists { .. })
-        ));
+    fn a_folder_that_is_not_there_is_named() {
+        let error = AtomicFile::create(&Output::named_here(
+            Path::new("/no/such/folder/a.tif"),
+            Existing::Keep,
+        ))
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/no/such/folder/a.tif: cannot be created"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_mode_stays_a_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (
+            folder.path().join("real.trn"),
+            folder.path().join("link.trn"),
+        );
+        std::fs::write(&real, b"old").unwrap();
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real.trn", &link).unwrap();
+        let mut file = AtomicFile::create(&Output::named_here(&link, Existing::Replace)).unwrap();
+        file.file().write_all(b"new").unwrap();
+        file.commit().unwrap();
+        assert_eq!(std::fs::read(&real).unwrap(), b"new");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
-        let error =
-            AtomicFile::create(Path::new("/no/such/folder/a.tif"), Existing::Keep).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("/no/such/folder/a.tif: cannot be created")
+    fn what_a_killed_program_left_is_removed_and_what_another_writes_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - 2 * ABANDONED;
+        let unfinished = |name: &str| {
+            let path = folder.path().join(name);
+            let file = File::create(&path).unwrap();
+            file.set_modified(old).unwrap();
+            file
+        };
+        drop(unfinished(".terrane-killed.part"));
+        let writing = unfinished(".terrane-writing.part");
+        writing.lock().unwrap();
+        std::fs::write(folder.path().join(".terrane-fresh.part"), b"").unwrap();
+        std::fs::write(folder.path().join("mine.part"), b"").unwrap();
+        let target = folder.path().join("a.tif");
+        drop(AtomicFile::create(&Output::named_here(&target, Existing::Keep)).unwrap());
+        assert_eq!(
+            names(folder.path()),
+            [".terrane-fresh.part", ".terrane-writing.part", "mine.part"]
         );
     }
 }

@@ -17,9 +17,10 @@ use tiff_core::{ByteOrder, Compression, Predictor, Tag, TagValue};
 use tiff_writer::TiffWriteSample;
 use tiff_writer::compress::{BlockEncodingOptions, compress_block};
 
-use crate::atomic::{AtomicFile, Existing, folder};
+use crate::atomic::AtomicFile;
+use crate::output::{Output, folder};
 use crate::raster::halve_rows;
-use crate::{Error, Georeference, HeightUnit, Result, SampleType, Storage, tag};
+use crate::{Error, Georeference, HeightUnit, Quantity, Result, SampleType, Storage, tag};
 
 /// Side of a block in pixels.
 const BLOCK: usize = 256;
@@ -57,14 +58,26 @@ struct Level {
 }
 
 impl CogWriter {
+    /// Bytes of memory that a raster of this size takes while it is written: rows that wait for a row of blocks at every
+    /// level, and the table of blocks.
+    pub fn memory(width: usize, height: usize) -> u64 {
+        let (width, height) = (width as u64, height as u64);
+        let block = BLOCK as u64;
+        // All levels together are twice the first; a row waits for its neighbour besides.
+        let rows = width.saturating_mul(2 * (block.min(height) + 2) * 8);
+        let blocks = width.div_ceil(block).saturating_mul(height.div_ceil(block));
+        // Offsets and lengths as they are kept, as tags, and as bytes, on all levels.
+        rows.saturating_add(blocks.saturating_mul(64))
+    }
+
     /// Starts a raster of `width` × `height` pixels.
     pub fn create(
-        path: &Path,
+        output: &Output,
         (width, height): (usize, usize),
-        georeference: Georeference,
+        mut georeference: Georeference,
         storage: Storage,
-        existing: Existing,
     ) -> Result<Self> {
+        let path = output.path();
         let limit = u32::MAX as usize;
         if width == 0 || height == 0 || width > limit || height > limit {
             return Err(Error::RowCount {
@@ -74,14 +87,23 @@ impl CogWriter {
                 height,
             });
         }
-        let unit = storage
-            .unit(&georeference.crs)
-            .map_err(|what| Error::Unsupported {
-                path: path.to_owned(),
-                what,
-                advice: "give the band a unit that is known, such as m or ft",
-            })?;
-        let output = AtomicFile::create(path, existing)?;
+        let unit = match storage.band.quantity {
+            Quantity::Height => {
+                storage
+                    .unit(&georeference.crs)
+                    .map_err(|what| Error::Unsupported {
+                        path: path.to_owned(),
+                        what,
+                        advice: "give the band a unit that is known, such as m or ft",
+                    })?
+            }
+            Quantity::Other(_) => {
+                // GDAL would take the unit of heights for that of a band that states none.
+                georeference.crs = georeference.crs.horizontal();
+                HeightUnit::Metre
+            }
+        };
+        let output = AtomicFile::create(output)?;
         let mut levels = Vec::new();
         let mut size = (width, height);
         loop {
@@ -102,7 +124,8 @@ impl CogWriter {
         })
     }
 
-    /// Appends whole rows of heights in metres, from the top; `NaN` where there is no data.
+    /// Appends whole rows from the top, `NaN` where there is no data: heights in metres, or another quantity as it is
+    /// stored.
     pub fn write_rows(&mut self, heights: &[f64]) -> Result<()> {
         let (width, height) = (self.levels[0].width, self.levels[0].height);
         let given = self.rows + heights.len() / width;
@@ -441,7 +464,7 @@ impl Level {
         Ok(Self {
             width,
             height,
-            pending: Vec::with_capacity(width * BLOCK.min(height)),
+            pending: Vec::new(),
             upper: None,
             block_rows: 0,
             spool: BufWriter::with_capacity(1 << 18, spool),
@@ -580,18 +603,24 @@ impl Stored<'_> {
                 ))),
             };
         }
+        let unit = match storage.band.quantity {
+            Quantity::Height => " m",
+            Quantity::Other(_) => "",
+        };
         let mut raw = storage.raw(height_m, self.unit);
         if let Some((least, greatest)) = range {
             raw = raw.round();
             if raw < least || raw > greatest {
                 return Err(refuse(format!(
-                    "{height_m} m does not fit into {}",
+                    "{height_m}{unit} does not fit into {}",
                     storage.sample.name()
                 )));
             }
         }
         if storage.is_missing(raw) {
-            return Err(refuse(format!("{height_m} m would be read back as nodata")));
+            return Err(refuse(format!(
+                "{height_m}{unit} would be read back as nodata"
+            )));
         }
         Ok(raw)
     }

@@ -1,5 +1,7 @@
 //! The coordinate reference system of a raster, kept as data and never interpreted further than it states itself.
 
+use std::ops::RangeInclusive;
+
 use geotiff_core::geokeys::{
     GEODETIC_CRS_TYPE, GT_CITATION, GT_MODEL_TYPE, GT_RASTER_TYPE, GeoKeyDirectory, GeoKeyValue,
     PROJ_LINEAR_UNITS, PROJECTED_CRS_TYPE, VERTICAL_CS_TYPE, VERTICAL_UNITS,
@@ -7,6 +9,9 @@ use geotiff_core::geokeys::{
 
 /// The code that means "defined by other keys" in a `GeoKey`.
 const USER_DEFINED: u16 = 32767;
+
+/// The keys that describe a vertical system: its code, its citation, its datum and its unit.
+const VERTICAL_KEYS: RangeInclusive<u16> = VERTICAL_CS_TYPE..=VERTICAL_UNITS;
 
 /// What the horizontal coordinates are, as the file states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +63,21 @@ impl Crs {
             doubles: Vec::new(),
             text: String::new(),
         }
+    }
+
+    /// The system without its vertical part.
+    #[must_use]
+    pub fn horizontal(&self) -> Self {
+        let mut horizontal = self.clone();
+        let Some((head, keys)) = self.directory.split_at_checked(4) else {
+            return horizontal;
+        };
+        let keys = keys
+            .chunks(4)
+            .filter(|key| !VERTICAL_KEYS.contains(&key[0]));
+        horizontal.directory = head.iter().chain(keys.flatten()).copied().collect();
+        horizontal.directory[3] = (horizontal.directory.len() / 4 - 1) as u16;
+        horizontal
     }
 
     /// Whether the file states no system at all.
@@ -157,6 +177,22 @@ mod tests {
         assert_eq!(crs.to_string(), "EPSG:2056+5728");
         assert_eq!(Crs::default().to_string(), "not stated");
         assert_eq!(Crs::default().kind(), CrsKind::Unknown);
+    }
+
+    #[test]
+    fn a_system_can_do_without_its_vertical_part() {
+        let crs = Crs::projected(2056, Some(5728));
+        assert_eq!(crs.horizontal(), Crs::projected(2056, None));
+        assert_eq!(
+            Crs::projected(2056, None).horizontal(),
+            Crs::projected(2056, None)
+        );
+        assert_eq!(Crs::default().horizontal(), Crs::default());
+        let mut stated = Crs::projected(2264, Some(6360));
+        stated.directory.extend([VERTICAL_UNITS, 0, 1, 9003]);
+        stated.directory[3] += 1;
+        assert_eq!(stated.vertical_unit_code(), Some(9003));
+        assert_eq!(stated.horizontal(), Crs::projected(2264, None));
     }
 
     #[test]

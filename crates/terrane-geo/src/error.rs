@@ -9,7 +9,7 @@ use terrane_format::Window;
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be opened, read, written or renamed.
-    #[error("{path}: cannot {action}: {source}")]
+    #[error("{path}: cannot {action}")]
     Io {
         /// The file.
         path: PathBuf,
@@ -36,6 +36,12 @@ pub enum Error {
         what: String,
         /// What the user can do.
         advice: &'static str,
+    },
+    /// The file was written to, replaced or removed while it was read.
+    #[error("{path}: changed while it was read; wait until it is written and start again")]
+    Changed {
+        /// The file.
+        path: PathBuf,
     },
     /// A window reaches outside the raster.
     #[error(
@@ -75,11 +81,68 @@ pub enum Error {
     /// No raster was given.
     #[error("no raster was given; name at least one GeoTIFF")]
     NoInput,
+    /// The output is what it would be made of.
+    #[error("{path}: is the input {input} itself; name another file to write")]
+    IsInput {
+        /// The output.
+        path: PathBuf,
+        /// The input that it is.
+        input: PathBuf,
+    },
+    /// The output is a folder.
+    #[error("{path}: is a folder; name a file in it to write")]
+    IsFolder {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The output is nothing that a file may replace.
+    #[error("{path}: is {what} and is left as it is; name another file to write")]
+    NotReplaceable {
+        /// The output.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The name of the output says that it is something else.
+    #[error(
+        "{path}: would be {kind}, and .{ending} is the ending of {said}; name it .{right}, or add --any-extension"
+    )]
+    OtherEnding {
+        /// The output.
+        path: PathBuf,
+        /// Its ending.
+        ending: String,
+        /// What files with that ending are.
+        said: &'static str,
+        /// What it would be.
+        kind: &'static str,
+        /// The ending that it should have.
+        right: &'static str,
+    },
+    /// More memory than may be used.
+    #[error(transparent)]
+    Memory(#[from] terrane_format::MemoryError),
     /// The output exists and was not to be replaced.
     #[error("{path}: exists already; use --overwrite to replace it")]
     Exists {
         /// The file.
         path: PathBuf,
+    },
+    /// What is there is not what would be put in its place.
+    #[error("{path}: {found}; it is left as it is, name another folder")]
+    Foreign {
+        /// The folder that was to be written.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+    },
+    /// The output is an input, holds one or lies in one.
+    #[error("{path}: is, holds or lies in the input {input}, and cannot be replaced")]
+    HoldsInput {
+        /// The output.
+        path: PathBuf,
+        /// The input.
+        input: PathBuf,
     },
     /// A height cannot be stored as asked.
     #[error("{path}: row {row}, column {column}: {reason}")]

@@ -1,33 +1,51 @@
 //! Reading a `GeoTIFF`, from any source that `tiff-reader` can decode, without its silent traps.
 //!
 //! `tiff-reader` decodes blocks; everything that gives the numbers a meaning is done here: blocks that are absent from
-//! the file are missing heights, nodata and internal masks are honoured, scale, offset and unit are applied.
+//! the file are nodata or 0 as for GDAL, nodata and internal masks are honoured, scale, offset and unit are applied.
 
 use std::path::{Path, PathBuf};
 
 use terrane_format::Window;
+use tiff_reader::filters::{decompress, fix_endianness_and_predict};
 use tiff_reader::{ByteOrder, Ifd, OpenOptions, ParseBudgets, TiffError, TiffFile};
 
+use crate::file_state::FileState;
 use crate::metadata::parse_nodata;
+use crate::sample::Pixel;
 use crate::tag;
 use crate::{
-    Affine, BandMetadata, Crs, Error, Georeference, Grid, RasterInfo, RasterSource, Result,
-    SampleType, Storage,
+    Affine, BandMetadata, Crs, Error, Georeference, Grid, HeightUnit, Quantity, RasterInfo,
+    RasterSource, Result, SampleType, Storage,
 };
 
 /// A compressed block is decoded whole; one larger than this would break the promise of bounded memory.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
+/// A window is decoded in parts of this size, or of a block where that is larger, so that what is decoded of a window
+/// of any width takes bounded memory beside its heights.
+const PART_BYTES: usize = 16 << 20;
 
 const LERC: u16 = 34887;
 
+/// What the library makes of a window.
+type Decoded = std::result::Result<Vec<u8>, TiffError>;
+
+const UNIT_ADVICE: &str = "give the band a unit that is known, such as m or ft";
 const SPLIT_ADVICE: &str = "extract the elevation band first, for example with gdal_translate -b 1";
 const REWRITE_ADVICE: &str = "rewrite it first, for example with gdal_translate -of COG";
 
 /// A `GeoTIFF` that is read by windows.
 pub struct GeoTiff {
     tiff: TiffFile,
+    state: FileState,
     info: RasterInfo,
     images: Vec<Image>,
+}
+
+/// What a file may hold to be opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Accept {
+    Heights,
+    AnyQuantity,
 }
 
 /// One resolution of the raster, with its mask where it has one.
@@ -44,15 +62,37 @@ struct Blocks {
     height: usize,
     block_width: usize,
     block_height: usize,
-    /// Which blocks are absent from the file; empty where none is.
-    absent: Vec<bool>,
-    /// Strips that can be read by rows because they are not compressed: the offset of each.
-    plain_strips: Option<Vec<u64>>,
+    /// Where each block stands in the file, and its length.
+    offsets: Vec<u64>,
+    counts: Vec<u64>,
+    has_absent: bool,
+    access: Access,
+}
+
+/// How the pixels of a directory are got at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// A block is decoded whole.
+    Blocks,
+    /// Strips that are not compressed are read by rows.
+    Rows,
 }
 
 impl GeoTiff {
-    /// Opens a file and reads its directories, but none of its heights.
+    /// Opens a file of heights and reads its directories, but none of its heights.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_as(path, Accept::Heights)
+    }
+
+    /// Opens a file of heights or of any other quantity, such as slopes, whose values are read as they are stored, in
+    /// the unit that the band states.
+    pub fn open_values(path: &Path) -> Result<Self> {
+        Self::open_as(path, Accept::AnyQuantity)
+    }
+
+    fn open_as(path: &Path, accept: Accept) -> Result<Self> {
+        // Before anything is read of it, so that no change goes unseen.
+        let state = FileState::of(path)?;
         refuse_sidecars(path)?;
         let options = OpenOptions {
             parse_budgets: ParseBudgets {
@@ -120,13 +160,22 @@ impl GeoTiff {
             nodata,
             band,
         };
-        let unit = storage.unit(&georeference.crs).map_err(|what| {
-            unsupported(
-                path,
-                what,
-                "give the band a unit that is known, such as m or ft",
-            )
-        })?;
+        let unit = match (&storage.band.quantity, accept) {
+            (Quantity::Height, Accept::Heights) => storage
+                .unit(&georeference.crs)
+                .map_err(|what| unsupported(path, what, UNIT_ADVICE))?,
+            (Quantity::Height, Accept::AnyQuantity) => {
+                storage.unit(&georeference.crs).unwrap_or_default()
+            }
+            (Quantity::Other(name), Accept::Heights) => {
+                return Err(unsupported(
+                    path,
+                    format!("a raster of {name} instead of heights"),
+                    "give the raster of heights that it was derived from",
+                ));
+            }
+            (Quantity::Other(_), Accept::AnyQuantity) => HeightUnit::Metre,
+        };
         let levels = images
             .iter()
             .map(|image| (image.blocks.width, image.blocks.height))
@@ -138,7 +187,51 @@ impl GeoTiff {
             storage,
             unit,
         };
-        Ok(Self { tiff, info, images })
+        Ok(Self {
+            tiff,
+            state,
+            info,
+            images,
+        })
+    }
+
+    fn read_image(&self, image: &Image, window: Window) -> Result<Grid> {
+        let Image { blocks, mask } = image;
+        let (path, storage, unit) = (&self.info.path, &self.info.storage, self.info.unit);
+        let mut grid = Grid::missing(window.width, window.height);
+        for part in blocks.parts(window) {
+            let stored = blocks.read(path, &self.tiff, part)?;
+            let valid = match mask {
+                Some(mask) => Some((mask, mask.read(path, &self.tiff, part)?)),
+                None => None,
+            };
+            for row in 0..part.height {
+                let mut samples = blocks.row(&stored, part, row);
+                blocks.fill_absent(&mut samples, part, row, storage.absent());
+                let valid = valid
+                    .as_ref()
+                    .map(|(mask, stored)| mask.row(stored, part, row));
+                let start =
+                    (part.row - window.row + row) * window.width + part.column - window.column;
+                let line = &mut grid.heights[start..start + part.width];
+                for (column, (height, &raw)) in line.iter_mut().zip(&samples).enumerate() {
+                    if valid.as_ref().is_some_and(|valid| valid[column] == 0.0) {
+                        continue;
+                    }
+                    match storage.pixel(raw, unit) {
+                        Pixel::Height(height_m) => *height = height_m,
+                        Pixel::Missing => {}
+                        Pixel::NotAHeight => grid.not_heights += 1,
+                    }
+                }
+            }
+        }
+        Ok(grid)
+    }
+
+    /// The state of the file when it was opened.
+    pub(crate) fn state(&self) -> FileState {
+        self.state
     }
 }
 
@@ -149,30 +242,30 @@ impl RasterSource for GeoTiff {
 
     fn read(&self, level: usize, window: Window) -> Result<Grid> {
         self.info.check(level, window)?;
-        let image = &self.images[level];
-        let storage = &self.info.storage;
-        let mut heights = image.blocks.read(&self.info.path, &self.tiff, window)?;
-        for height in &mut heights {
-            *height = if storage.is_missing(*height) {
-                f64::NAN
-            } else {
-                storage.height(*height, self.info.unit)
-            };
-        }
-        image.blocks.erase_absent(&mut heights, window);
-        if let Some(mask) = &image.mask {
-            let valid = mask.read(&self.info.path, &self.tiff, window)?;
-            for (height, valid) in heights.iter_mut().zip(valid) {
-                if valid == 0.0 {
-                    *height = f64::NAN;
-                }
-            }
-        }
-        Ok(Grid {
-            width: window.width,
-            height: window.height,
-            heights,
-        })
+        // A block that cannot be decoded may be one that is being written.
+        self.read_image(&self.images[level], window)
+            .map_err(|error| self.check_unchanged().err().unwrap_or(error))
+    }
+
+    fn touches(&self, window: Window) -> bool {
+        let blocks = &self.images[0].blocks;
+        let whole = Window::whole(blocks.width, blocks.height);
+        let Some(inside) = window.intersection(&whole) else {
+            return false;
+        };
+        let fill = self
+            .info
+            .storage
+            .pixel(self.info.storage.absent(), self.info.unit);
+        !blocks.has_absent
+            || fill != Pixel::Missing
+            || blocks
+                .within(inside)
+                .any(|(index, _)| !blocks.is_absent(index))
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.state.check(&self.info.path)
     }
 }
 
@@ -211,16 +304,7 @@ impl Blocks {
             })?;
 
         let (block_width, block_height, offsets, counts) = block_table(path, &ifd)?;
-        let absent: Vec<bool> = offsets
-            .iter()
-            .zip(&counts)
-            .map(|(&offset, &count)| offset == 0 || count == 0)
-            .collect();
-        let absent = if absent.contains(&true) {
-            absent
-        } else {
-            Vec::new()
-        };
+        let has_absent = offsets.contains(&0) || counts.contains(&0);
 
         let row_bytes = width as u64 * sample.bytes() as u64;
         let is_plain = ifd.compression() == 1
@@ -228,7 +312,7 @@ impl Blocks {
             && layout.predictor == 1
             && usize::from(layout.bits_per_sample) == 8 * sample.bytes()
             && ifd.fill_order() == 1
-            && absent.is_empty()
+            && !has_absent
             && counts.iter().enumerate().all(|(strip, &count)| {
                 count >= row_bytes * block_height.min(height - strip * block_height) as u64
             });
@@ -252,7 +336,11 @@ impl Blocks {
         {
             return Err(malformed(path, "it ends before its last block"));
         }
-        let plain_strips = is_plain.then_some(offsets);
+        let access = if is_plain {
+            Access::Rows
+        } else {
+            Access::Blocks
+        };
         Ok(Self {
             ifd,
             sample,
@@ -260,43 +348,57 @@ impl Blocks {
             height,
             block_width,
             block_height,
-            absent,
-            plain_strips,
+            offsets,
+            counts,
+            has_absent,
+            access,
         })
     }
 
-    /// Reads stored numbers.
-    fn read(&self, path: &Path, tiff: &TiffFile, window: Window) -> Result<Vec<f64>> {
-        let bytes = match &self.plain_strips {
-            Some(offsets) => self.read_plain(tiff, offsets, window),
-            None => tiff.read_window_bytes_from_ifd(
-                &self.ifd,
-                window.row,
-                window.column,
-                window.height,
-                window.width,
-            ),
+    /// Parts of a window to be read one after another, each of whole blocks as far as the window holds them.
+    fn parts(&self, window: Window) -> impl Iterator<Item = Window> {
+        let pixels = PART_BYTES / self.sample.bytes();
+        let (width, height) = match self.access {
+            Access::Blocks => (self.block_width, self.block_height),
+            Access::Rows => (1, 1),
         };
-        let samples = self
-            .sample
-            .decode(&bytes.map_err(|error| translate(path, error))?);
-        if Some(samples.len()) != window.pixels() {
-            return Err(malformed(path, "a block holds fewer pixels than it should"));
-        }
-        Ok(samples)
+        let across = width * (pixels / height / width).max(1);
+        let down = height * (pixels / across.min(window.width.max(1)) / height).max(1);
+        tiles(window, across, down)
     }
 
-    fn read_plain(
-        &self,
-        tiff: &TiffFile,
-        offsets: &[u64],
-        window: Window,
-    ) -> std::result::Result<Vec<u8>, TiffError> {
+    /// The blocks that a window touches, each by its number and with the part of the window that lies in it.
+    fn within(&self, window: Window) -> impl Iterator<Item = (usize, Window)> {
+        let across = self.width.div_ceil(self.block_width);
+        tiles(window, self.block_width, self.block_height).map(move |part| {
+            let (row, column) = (part.row / self.block_height, part.column / self.block_width);
+            (row * across + column, part)
+        })
+    }
+
+    fn is_absent(&self, block: usize) -> bool {
+        self.offsets[block] == 0 || self.counts[block] == 0
+    }
+
+    /// Reads the bytes of a window, native-endian.
+    fn read(&self, path: &Path, tiff: &TiffFile, window: Window) -> Result<Vec<u8>> {
+        let bytes = match self.access {
+            Access::Rows => self.read_rows(tiff, window),
+            Access::Blocks => self.read_blocks(tiff, window),
+        };
+        let bytes = bytes.map_err(|error| translate(path, error))?;
+        if Some(bytes.len()) != window.pixels().map(|pixels| pixels * self.sample.bytes()) {
+            return Err(malformed(path, "a block holds fewer pixels than it should"));
+        }
+        Ok(bytes)
+    }
+
+    fn read_rows(&self, tiff: &TiffFile, window: Window) -> Decoded {
         let size = self.sample.bytes();
         let mut bytes = Vec::with_capacity(window.width * window.height * size);
         for row in window.row..window.row + window.height {
             let within = (row % self.block_height) * self.width + window.column;
-            let offset = offsets[row / self.block_height] + (within * size) as u64;
+            let offset = self.offsets[row / self.block_height] + (within * size) as u64;
             bytes.extend(tiff.source().read_exact_at(offset, window.width * size)?);
         }
         let is_native =
@@ -307,21 +409,129 @@ impl Blocks {
         Ok(bytes)
     }
 
-    /// Makes the pixels of absent blocks missing: the decoder fills them with zeros, which would be sea level.
-    fn erase_absent(&self, heights: &mut [f64], window: Window) {
-        if self.absent.is_empty() {
+    fn read_blocks(&self, tiff: &TiffFile, window: Window) -> Decoded {
+        let decode = |window: Window| {
+            let Window {
+                column,
+                row,
+                width,
+                height,
+            } = window;
+            tiff.read_window_bytes_from_ifd(&self.ifd, row, column, height, width)
+        };
+        match decode(window) {
+            Err(TiffError::DecompressionFailed { .. }) => {}
+            decoded => return decoded,
+        }
+        // The library refuses a block that decodes to more bytes than its pixels take; such a one is decoded here.
+        let size = self.sample.bytes();
+        let mut bytes = vec![0; window.width * window.height * size];
+        for (block, part) in self.within(window) {
+            let decoded = match decode(part) {
+                Err(error @ TiffError::DecompressionFailed { .. }) => {
+                    self.long_block(tiff, block, part).ok_or(error)
+                }
+                decoded => decoded,
+            }?;
+            let lines = decoded.chunks_exact(part.width * size);
+            for (row, line) in (part.row - window.row..).zip(lines) {
+                let start = (row * window.width + part.column - window.column) * size;
+                bytes[start..start + line.len()].copy_from_slice(line);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// A part of a block that decodes to more bytes than its pixels take: the first ones are its pixels, as for GDAL.
+    /// Writers fill up a last strip, or end a block with bytes of their own.
+    fn long_block(&self, tiff: &TiffFile, block: usize, part: Window) -> Option<Vec<u8>> {
+        let layout = self.ifd.raster_layout().ok()?;
+        let size = self.sample.bytes();
+        if usize::from(layout.bits_per_sample) != 8 * size {
+            return None;
+        }
+        let length = usize::try_from(self.counts[block]).ok()?;
+        if length > MAX_BLOCK_BYTES {
+            return None;
+        }
+        let mut stored = tiff
+            .source()
+            .read_exact_at(self.offsets[block], length)
+            .ok()?;
+        if self.ifd.fill_order() == 2 {
+            for byte in &mut stored {
+                *byte = byte.reverse_bits();
+            }
+        }
+        let compression = self.ifd.compression();
+        let mut bytes = decompress(compression, &stored, block, None, MAX_BLOCK_BYTES).ok()?;
+        let first_row = part.row / self.block_height * self.block_height;
+        let rows = if self.ifd.is_tiled() {
+            self.block_height
+        } else {
+            self.block_height.min(self.height - first_row)
+        };
+        let row_bytes = self.block_width * size;
+        if bytes.len() <= rows * row_bytes {
+            return None;
+        }
+        let mut pixels = Vec::with_capacity(part.width * part.height * size);
+        let start = part.column % self.block_width * size;
+        let rows = bytes.chunks_exact_mut(row_bytes);
+        for row in rows.skip(part.row - first_row).take(part.height) {
+            let (bits, order) = (layout.bits_per_sample, tiff.byte_order());
+            fix_endianness_and_predict(row, bits, 1, order, layout.predictor).ok()?;
+            pixels.extend_from_slice(&row[start..start + part.width * size]);
+        }
+        Some(pixels)
+    }
+
+    /// One row of the stored numbers of a window, out of its bytes.
+    fn row(&self, bytes: &[u8], window: Window, row: usize) -> Vec<f64> {
+        let length = window.width * self.sample.bytes();
+        self.sample.decode(&bytes[row * length..][..length])
+    }
+
+    /// Gives the pixels of absent blocks in a row of a window their number: the decoder fills them with zeros.
+    fn fill_absent(&self, samples: &mut [f64], window: Window, row: usize, absent: f64) {
+        if !self.has_absent || absent == 0.0 {
             return;
         }
-        let across = self.width.div_ceil(self.block_width);
-        for (row, line) in heights.chunks_exact_mut(window.width.max(1)).enumerate() {
-            let first = (window.row + row) / self.block_height * across;
-            for (column, height) in line.iter_mut().enumerate() {
-                if self.absent[first + (window.column + column) / self.block_width] {
-                    *height = f64::NAN;
-                }
+        let line = Window {
+            row: window.row + row,
+            height: 1,
+            ..window
+        };
+        for (block, part) in self.within(line) {
+            if self.is_absent(block) {
+                samples[part.column - window.column..][..part.width].fill(absent);
             }
         }
     }
+}
+
+/// A window cut along the lines of a grid of cells that starts at the raster's first pixel.
+fn tiles(window: Window, width: usize, height: usize) -> impl Iterator<Item = Window> {
+    let rows = cuts(window.row, window.height, height);
+    rows.flat_map(move |(row, height)| {
+        cuts(window.column, window.width, width).map(move |(column, width)| Window {
+            column,
+            row,
+            width,
+            height,
+        })
+    })
+}
+
+/// Start and length of each part of a stretch that is cut at the multiples of a step.
+fn cuts(start: usize, length: usize, step: usize) -> impl Iterator<Item = (usize, usize)> {
+    let end = start + length;
+    let mut next = start;
+    std::iter::from_fn(move || {
+        let first = next;
+        next = (first / step + 1).saturating_mul(step).min(end);
+        (first < end).then(|| (first, next - first))
+    })
 }
 
 /// Size of a block, and offset and length of each; as many as the pixels need.
@@ -567,5 +777,31 @@ fn translate(path: &Path, error: TiffError) -> Error {
             unsupported(path, what, REWRITE_ADVICE)
         }
         other => malformed(path, &other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_cut_along_the_lines_of_its_blocks() {
+        let window = Window {
+            column: 5,
+            row: 9,
+            width: 20,
+            height: 3,
+        };
+        let parts: Vec<Window> = tiles(window, 8, 10).collect();
+        let corners: Vec<_> = parts.iter().map(|part| (part.column, part.row)).collect();
+        let columns = [5, 8, 16, 24];
+        let expected: Vec<_> = [9, 10]
+            .iter()
+            .flat_map(|&row| columns.map(|column| (column, row)))
+            .collect();
+        assert_eq!(corners, expected);
+        let pixels: usize = parts.iter().filter_map(Window::pixels).sum();
+        assert_eq!(Some(pixels), window.pixels());
+        assert_eq!(tiles(Window { width: 0, ..window }, 8, 10).count(), 0);
     }
 }

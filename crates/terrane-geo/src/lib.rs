@@ -5,13 +5,14 @@
 //! with a sentence that says why; nothing is guessed.
 //!
 //! ```
-//! use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage, Window};
+//! use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage, Window};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("hill.tif");
 //! let place = Georeference::new(Affine::north_up(2_600_000.0, 1_200_000.0, 1.0), Crs::projected(2056, Some(5728)));
 //! let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-//! let mut writer = CogWriter::create(&path, (3, 2), place, storage, Existing::Keep)?;
+//! let output = Output::new(&path, Existing::Keep, Kind::Raster);
+//! let mut writer = CogWriter::create(&output, (3, 2), place, storage)?;
 //! writer.write_rows(&[431.5, 432.0, 432.5])?;
 //! writer.write_rows(&[431.0, f64::NAN, 432.0])?;
 //! writer.finish()?;
@@ -27,22 +28,26 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+mod atomic_folder;
 mod cog;
 mod crs;
 mod derivative;
 mod error;
+mod file_state;
 mod georeference;
 mod geotiff;
 mod memory;
 mod metadata;
 mod mosaic;
+mod output;
 mod raster;
 mod sample;
 pub mod synthetic;
 mod tag;
 mod unit;
 
-pub use atomic::{AtomicFile, AtomicFolder, Existing, refuse_existing, remove_unfinished};
+pub use atomic::{AtomicFile, refuse_existing, remove_unfinished};
+pub use atomic_folder::{AtomicFolder, FolderKind};
 pub use cog::CogWriter;
 pub use crs::{Crs, CrsKind};
 pub use derivative::{Cell, Derivatives, Product, UnknownProduct, derive_rows};
@@ -50,8 +55,9 @@ pub use error::{Error, Result};
 pub use georeference::{Affine, Georeference};
 pub use geotiff::GeoTiff;
 pub use memory::MemoryRaster;
-pub use metadata::BandMetadata;
+pub use metadata::{BandMetadata, Quantity};
 pub use mosaic::{Mosaic, Piece, Pieces};
+pub use output::{Existing, Kind, Output, is_same_file};
 pub use raster::{Grid, METRES_PER_DEGREE, RasterInfo, RasterSource, open};
 pub use sample::{SampleType, Storage};
 pub use terrane_format::Window;

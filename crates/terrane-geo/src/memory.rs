@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use terrane_format::Window;
 
+use crate::sample::is_height;
 use crate::{Georeference, Grid, HeightUnit, RasterInfo, RasterSource, Result, Storage};
 
 /// Heights in metres with their place on the ground.
@@ -42,6 +43,36 @@ impl RasterSource for MemoryRaster {
 
     fn read(&self, level: usize, window: Window) -> Result<Grid> {
         self.info.check(level, window)?;
-        Ok(self.grid.crop(window))
+        let mut grid = self.grid.crop(window);
+        for height in grid
+            .heights
+            .iter_mut()
+            .filter(|height| !is_height(**height))
+        {
+            if !height.is_nan() && !self.info.storage.is_nodata(*height) {
+                grid.not_heights += 1;
+            }
+            *height = f64::NAN;
+        }
+        Ok(grid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Crs, SampleType};
+
+    #[test]
+    fn numbers_that_are_no_heights_are_counted() {
+        let heights = vec![1.0, f64::INFINITY, f64::NAN, -1e30, 9.9e29, -3e38];
+        let storage = Storage::metres(SampleType::F64, Some(-3e38));
+        let place = Georeference::unplaced(Crs::default());
+        let raster = MemoryRaster::new("array", Grid::new(3, 2, heights), place, storage);
+        let grid = raster.read(0, Window::whole(3, 2)).unwrap();
+        assert_eq!(grid.not_heights, 2);
+        let is_missing: Vec<bool> = grid.heights.iter().map(|height| height.is_nan()).collect();
+        assert_eq!(is_missing, [false, true, true, true, false, true]);
+        assert_eq!(raster.read(0, Window::whole(1, 2)).unwrap().not_heights, 1);
     }
 }

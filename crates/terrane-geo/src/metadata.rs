@@ -2,6 +2,19 @@
 
 use crate::HeightUnit;
 
+/// What the numbers of a band are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Quantity {
+    /// Heights, in the unit of the band or else of the vertical system.
+    #[default]
+    Height,
+    /// Something else by its name, such as slopes: no vertical system says anything about its unit.
+    Other(String),
+}
+
+/// The metadata item that names a quantity other than heights.
+const QUANTITY: &str = "TERRANE_QUANTITY";
+
 /// What GDAL's metadata tag says about the one band of a raster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandMetadata {
@@ -13,6 +26,8 @@ pub struct BandMetadata {
     pub unit: String,
     /// Free text about the band; empty where none is given.
     pub description: String,
+    /// What the numbers are.
+    pub quantity: Quantity,
 }
 
 impl Default for BandMetadata {
@@ -22,6 +37,7 @@ impl Default for BandMetadata {
             offset: 0.0,
             unit: String::new(),
             description: String::new(),
+            quantity: Quantity::Height,
         }
     }
 }
@@ -54,6 +70,9 @@ impl BandMetadata {
                 Some("offset") => band.offset = number("offset")?,
                 Some("unittype") => text.clone_into(&mut band.unit),
                 Some("description") => text.clone_into(&mut band.description),
+                _ if item.attribute("name") == Some(QUANTITY) => {
+                    band.quantity = Quantity::Other(text.to_owned());
+                }
                 _ => {}
             }
         }
@@ -66,6 +85,10 @@ impl BandMetadata {
     /// Writes the XML of the metadata tag, or `None` where there is nothing to say.
     pub fn to_xml(&self) -> Option<String> {
         let mut items = String::new();
+        if let Quantity::Other(name) = &self.quantity {
+            let name = escape(name);
+            items = format!("  <Item name=\"{QUANTITY}\" sample=\"0\">{name}</Item>\n");
+        }
         let mut item = |name: &str, value: &str| {
             let role = name.to_ascii_lowercase();
             items.push_str(&format!(
@@ -119,8 +142,17 @@ mod tests {
             offset: -100.5,
             unit: "ft".into(),
             description: "height <of> \"land\" & sea".into(),
+            quantity: Quantity::Height,
         };
-        assert_eq!(BandMetadata::parse(&band.to_xml().unwrap()), Ok(band));
+        assert_eq!(
+            BandMetadata::parse(&band.to_xml().unwrap()),
+            Ok(band.clone())
+        );
+        let slope = BandMetadata {
+            quantity: Quantity::Other("slope".into()),
+            ..band
+        };
+        assert_eq!(BandMetadata::parse(&slope.to_xml().unwrap()), Ok(slope));
         assert_eq!(BandMetadata::default().to_xml(), None);
     }
 

@@ -1,10 +1,11 @@
 //! Several rasters on one grid, read as one.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use terrane_format::Window;
 
+use crate::file_state::FileState;
 use crate::{Error, GeoTiff, Grid, RasterInfo, RasterSource, Result, SampleType, Storage};
 
 /// Rasters may be off the common grid by this part of a pixel: rounding in their headers, not a shift of the land.
@@ -29,7 +30,13 @@ pub struct Piece {
 
 /// Files whose places on a grid are known; a file is opened when it is first read.
 pub struct Pieces {
-    pieces: Vec<Piece>,
+    files: Vec<Piece>,
+    /// Numbers of the pieces by their first row.
+    by_row: Vec<usize>,
+    /// Rows of the highest piece.
+    tallest: usize,
+    /// Each file as it was when it was first opened: it may be opened many times, and must be the same each time.
+    states: Vec<OnceLock<FileState>>,
     open: Mutex<Vec<(usize, Arc<GeoTiff>)>>,
 }
 
@@ -39,8 +46,11 @@ impl Mosaic {
         let mut first: Option<RasterInfo> = None;
         let mut storage: Option<Storage> = None;
         let mut places = Vec::with_capacity(paths.len());
+        let mut states = Vec::with_capacity(paths.len());
         for path in paths {
-            let info = GeoTiff::open(path.as_ref())?.info().clone();
+            let raster = GeoTiff::open(path.as_ref())?;
+            let info = raster.info().clone();
+            states.push(OnceLock::from(raster.state()));
             let anchor = first.get_or_insert_with(|| info.clone());
             places.push((
                 info.path.clone(),
@@ -75,15 +85,14 @@ impl Mosaic {
         info.levels = vec![(right, bottom)];
         info.georeference.anchor = info.georeference.anchor.shifted(left as f64, top as f64);
         info.storage = storage;
-        Ok(Self {
-            info,
-            pieces: Pieces::new(pieces),
-        })
+        let mut pieces = Pieces::new(pieces);
+        pieces.states = states;
+        Ok(Self { info, pieces })
     }
 
     /// The files and their places.
     pub fn pieces(&self) -> &[Piece] {
-        &self.pieces.pieces
+        &self.pieces.files
     }
 }
 
@@ -96,15 +105,59 @@ impl RasterSource for Mosaic {
         self.info.check(level, window)?;
         self.pieces.read(window)
     }
+
+    fn touches(&self, window: Window) -> bool {
+        self.pieces.touches(window)
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.pieces.check_unchanged()
+    }
 }
 
 impl Pieces {
     /// Files at their places, the ones that count most last.
     pub fn new(pieces: Vec<Piece>) -> Self {
+        let mut by_row: Vec<usize> = (0..pieces.len()).collect();
+        by_row.sort_by_key(|&index| pieces[index].window.row);
         Self {
-            pieces,
+            by_row,
+            tallest: pieces
+                .iter()
+                .map(|piece| piece.window.height)
+                .max()
+                .unwrap_or(0),
+            states: vec![OnceLock::new(); pieces.len()],
+            files: pieces,
             open: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Numbers of the pieces that share pixels with a window, among those of its rows.
+    fn touching(&self, window: Window) -> impl Iterator<Item = usize> {
+        let row = |&index: &usize| self.files[index].window.row;
+        let bottom = window.row.saturating_add(window.height);
+        let above = |index: &usize| row(index).saturating_add(self.tallest) <= window.row;
+        let first = self.by_row.partition_point(above);
+        let last = self.by_row.partition_point(|index| row(index) < bottom);
+        let rows = self.by_row.get(first..last).unwrap_or_default().iter();
+        rows.copied()
+            .filter(move |&index| window.intersection(&self.files[index].window).is_some())
+    }
+
+    /// Whether any file lies in a window of the grid.
+    pub fn touches(&self, window: Window) -> bool {
+        self.touching(window).next().is_some()
+    }
+
+    /// Fails where a file is no longer what it was when it was first opened.
+    pub fn check_unchanged(&self) -> Result<()> {
+        for (piece, state) in self.files.iter().zip(&self.states) {
+            if let Some(state) = state.get() {
+                state.check(&piece.path)?;
+            }
+        }
+        Ok(())
     }
 
     fn piece(&self, index: usize) -> Result<Arc<GeoTiff>> {
@@ -113,7 +166,15 @@ impl Pieces {
             let entry = open.remove(place);
             open.push(entry);
         } else {
-            let raster = Arc::new(GeoTiff::open(&self.pieces[index].path)?);
+            let path = &self.files[index].path;
+            // A file that is being written may not open at all, so it is asked before and after.
+            if let Some(state) = self.states[index].get() {
+                state.check(path)?;
+            }
+            let raster = Arc::new(GeoTiff::open(path)?);
+            if *self.states[index].get_or_init(|| raster.state()) != raster.state() {
+                return Err(Error::Changed { path: path.clone() });
+            }
             if open.len() >= OPEN_FILES {
                 open.remove(0);
             }
@@ -125,7 +186,11 @@ impl Pieces {
     /// Heights of a window of the grid, NaN where no file has data.
     pub fn read(&self, window: Window) -> Result<Grid> {
         let mut grid = Grid::missing(window.width, window.height);
-        for (index, piece) in self.pieces.iter().enumerate() {
+        // In the order in which they were given, since the last one counts.
+        let mut touching: Vec<usize> = self.touching(window).collect();
+        touching.sort_unstable();
+        for index in touching {
+            let piece = &self.files[index];
             let Some(shared) = window.intersection(&piece.window) else {
                 continue;
             };
@@ -135,6 +200,7 @@ impl Pieces {
                 ..shared
             };
             let part = self.piece(index)?.read(0, inside)?;
+            grid.not_heights += part.not_heights;
             for row in 0..shared.height {
                 let start =
                     (shared.row - window.row + row) * window.width + shared.column - window.column;
@@ -232,5 +298,42 @@ fn join(common: Storage, other: &Storage) -> Storage {
         sample,
         nodata: Some(-9999.0),
         band,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pieces_of_a_window_are_those_that_share_pixels_with_it() {
+        // Scattered places and sizes, some of them high, one empty.
+        let pieces: Vec<Piece> = (0..200_usize)
+            .map(|index| Piece {
+                path: PathBuf::new(),
+                window: Window {
+                    column: index * 7919 % 900,
+                    row: index * 104_729 % 700,
+                    width: 20 + index % 13,
+                    height: if index % 50 == 7 { 400 } else { index % 31 },
+                },
+            })
+            .collect();
+        let all = Pieces::new(pieces.clone());
+        for index in 0..300_usize {
+            let window = Window {
+                column: index * 31 % 1000,
+                row: index * 17 % 1200,
+                width: index % 90,
+                height: index % 70,
+            };
+            let mut found: Vec<usize> = all.touching(window).collect();
+            found.sort_unstable();
+            let shares = |&piece: &usize| window.intersection(&pieces[piece].window).is_some();
+            let expected: Vec<usize> = (0..pieces.len()).filter(shares).collect();
+            assert_eq!(found, expected, "{window:?}");
+            assert_eq!(all.touches(window), !expected.is_empty());
+        }
+        assert!(!Pieces::new(Vec::new()).touches(Window::whole(10, 10)));
     }
 }

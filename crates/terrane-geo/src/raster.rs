@@ -18,16 +18,26 @@ pub struct Grid {
     pub height: usize,
     /// `width * height` heights.
     pub heights: Vec<f64>,
+    /// How many pixels of the window that was read hold a number which is no height, because it is infinite or of 1e30
+    /// and beyond, without being the nodata value that the file declares. Their heights are `NaN` as if they were
+    /// missing, which whoever promises every valid pixel has to say. 0 in a grid that was made of another.
+    pub not_heights: usize,
 }
 
 impl Grid {
-    /// A grid without data.
-    pub fn missing(width: usize, height: usize) -> Self {
+    /// A grid of heights, all of which are heights or missing.
+    pub fn new(width: usize, height: usize, heights: Vec<f64>) -> Self {
         Self {
             width,
             height,
-            heights: vec![f64::NAN; width * height],
+            heights,
+            not_heights: 0,
         }
+    }
+
+    /// A grid without data.
+    pub fn missing(width: usize, height: usize) -> Self {
+        Self::new(width, height, vec![f64::NAN; width * height])
     }
 
     /// One row of heights.
@@ -47,11 +57,7 @@ impl Grid {
             .flat_map(|row| &self.row(row)[window.column..window.column + window.width])
             .copied()
             .collect();
-        Self {
-            width: window.width,
-            height: window.height,
-            heights,
-        }
+        Self::new(window.width, window.height, heights)
     }
 
     /// The grid at half the resolution: each pixel the mean of the valid ones among its two by two.
@@ -69,11 +75,7 @@ impl Grid {
                 halve_rows(upper, lower)
             })
             .collect();
-        Self {
-            width,
-            height,
-            heights,
-        }
+        Self::new(width, height, heights)
     }
 }
 
@@ -170,6 +172,18 @@ pub trait RasterSource: Send + Sync {
 
     /// Reads heights in metres at a level (0 is full resolution); memory is bounded by the window.
     fn read(&self, level: usize, window: Window) -> Result<Grid>;
+
+    /// Whether any pixel of a window at full resolution may have a height; `false` is certain, and costs no reading.
+    fn touches(&self, window: Window) -> bool {
+        let _ = window;
+        true
+    }
+
+    /// Fails where a file is no longer what it was when it was opened: then what was read before and after do not
+    /// belong together. What is in memory does not change.
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Opens one `GeoTIFF`, or several as one mosaic.
@@ -188,11 +202,7 @@ mod tests {
     #[test]
     fn halving_skips_what_is_missing_and_keeps_ragged_edges() {
         let nan = f64::NAN;
-        let grid = Grid {
-            width: 3,
-            height: 3,
-            heights: vec![1.0, 3.0, 5.0, nan, 5.0, nan, 2.0, nan, nan],
-        };
+        let grid = Grid::new(3, 3, vec![1.0, 3.0, 5.0, nan, 5.0, nan, 2.0, nan, nan]);
         let half = grid.halved();
         assert_eq!((half.width, half.height), (2, 2));
         assert_eq!(half.heights[..3], [3.0, 5.0, 2.0]);
@@ -201,11 +211,7 @@ mod tests {
 
     #[test]
     fn a_crop_holds_its_window() {
-        let grid = Grid {
-            width: 4,
-            height: 3,
-            heights: (0..12).map(f64::from).collect(),
-        };
+        let grid = Grid::new(4, 3, (0..12).map(f64::from).collect());
         let crop = grid.crop(Window {
             column: 1,
             row: 1,

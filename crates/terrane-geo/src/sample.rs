@@ -1,6 +1,6 @@
 //! How heights are stored in a file: number type, nodata value, scale, offset and unit.
 
-use crate::{BandMetadata, Crs, HeightUnit};
+use crate::{BandMetadata, Crs, HeightUnit, Quantity};
 
 /// The type of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,22 @@ pub enum SampleType {
 
 /// Heights of this size are no heights: files with a mistyped nodata value carry them.
 const ABSURD: f64 = 1e30;
+
+/// Whether a number can be a height.
+pub(crate) fn is_height(number: f64) -> bool {
+    number.abs() < ABSURD
+}
+
+/// What a stored number says of its pixel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pixel {
+    /// Its height in metres.
+    Height(f64),
+    /// It has none.
+    Missing,
+    /// A number that is no height, though nothing declares it to mean "no data".
+    NotAHeight,
+}
 
 impl SampleType {
     /// All of them.
@@ -125,6 +141,14 @@ impl Storage {
         }
     }
 
+    /// Values of a quantity other than heights, named, in a unit that may be empty; they are stored as they are given.
+    pub fn other(sample: SampleType, nodata: Option<f64>, name: &str, unit: &str) -> Self {
+        let mut storage = Self::metres(sample, nodata);
+        storage.band.quantity = Quantity::Other(name.to_owned());
+        unit.clone_into(&mut storage.band.unit);
+        storage
+    }
+
     /// The unit of the heights: from the band, else from the vertical system, else metres.
     pub fn unit(&self, crs: &Crs) -> Result<HeightUnit, String> {
         if !self.band.unit.is_empty() {
@@ -141,24 +165,48 @@ impl Storage {
         }
     }
 
-    /// Whether a stored number means "no data".
-    pub(crate) fn is_missing(&self, raw: f64) -> bool {
-        if !raw.is_finite() || raw.abs() >= ABSURD {
-            return true;
-        }
+    /// Whether a stored number is the declared nodata value, as GDAL compares them.
+    pub(crate) fn is_nodata(&self, raw: f64) -> bool {
         let Some(nodata) = self.nodata else {
             return false;
         };
-        if raw == nodata {
-            return true;
-        }
-        // GDAL compares floating-point nodata with two units in the last place to spare, because the tag is text.
-        let epsilon = match self.sample {
-            SampleType::F32 => f64::from(f32::EPSILON),
-            SampleType::F64 => f64::EPSILON,
-            _ => return false,
+        let (nodata, epsilon) = match self.sample {
+            // A value that the type cannot hold is the infinite one, as in a file of 32-bit floats with 1e39.
+            SampleType::F32 => (f64::from(nodata as f32), f64::from(f32::EPSILON)),
+            SampleType::F64 => (nodata, f64::EPSILON),
+            _ => return raw == nodata,
         };
-        (raw - nodata).abs() < epsilon * (raw + nodata).abs() * 2.0
+        // GDAL compares floating-point nodata with two units in the last place to spare, because the tag is text.
+        raw == nodata || (raw - nodata).abs() < epsilon * (raw + nodata).abs() * 2.0
+    }
+
+    /// Whether a stored number would be read as no height.
+    pub(crate) fn is_missing(&self, raw: f64) -> bool {
+        !is_height(raw) || self.is_nodata(raw)
+    }
+
+    /// What a stored number says of its pixel.
+    pub(crate) fn pixel(&self, raw: f64, unit: HeightUnit) -> Pixel {
+        if raw.is_nan() || self.is_nodata(raw) {
+            return Pixel::Missing;
+        }
+        let height_m = self.height(raw, unit);
+        if is_height(raw) && is_height(height_m) {
+            Pixel::Height(height_m)
+        } else {
+            Pixel::NotAHeight
+        }
+    }
+
+    /// The number that stands for every pixel of a block that is absent from the file: nodata where it is declared,
+    /// else 0. As GDAL does, an integer type takes a nodata value that it cannot hold as the nearest that it can.
+    pub(crate) fn absent(&self) -> f64 {
+        match (self.nodata, self.sample.integer_range()) {
+            (None, _) => 0.0,
+            (Some(nodata), None) => nodata,
+            (Some(nodata), Some(_)) if nodata.is_nan() => 0.0,
+            (Some(nodata), Some((least, greatest))) => nodata.round().clamp(least, greatest),
+        }
     }
 
     /// The height in metres of a stored number.
@@ -187,6 +235,61 @@ mod tests {
         assert!(storage(None).is_missing(f64::from(f32::MIN)));
         assert!(!storage(None).is_missing(0.0));
         assert!(!Storage::metres(SampleType::I16, Some(-9999.0)).is_missing(-9998.0));
+    }
+
+    #[test]
+    fn numbers_that_are_no_heights_are_told_from_declared_nodata() {
+        let pixel =
+            |sample, nodata, raw| Storage::metres(sample, nodata).pixel(raw, HeightUnit::Metre);
+        let least = f64::from(f32::MIN);
+        for (nodata, raw, expected) in [
+            (None, 1e30, Pixel::NotAHeight),
+            (None, -1e30, Pixel::NotAHeight),
+            (None, f64::INFINITY, Pixel::NotAHeight),
+            (None, f64::NAN, Pixel::Missing),
+            (None, 9.9e29, Pixel::Height(9.9e29)),
+            (Some(-9999.0), least, Pixel::NotAHeight),
+            (Some(least), least, Pixel::Missing),
+            // One unit in the last place off, as ESRI's files state it.
+            (Some(-3.402_823_060_737_096_5e38), least, Pixel::Missing),
+            (Some(-3.4e38), least, Pixel::NotAHeight),
+            (Some(f64::INFINITY), f64::INFINITY, Pixel::Missing),
+            (Some(f64::INFINITY), f64::NEG_INFINITY, Pixel::NotAHeight),
+            (Some(1e39), f64::INFINITY, Pixel::Missing),
+        ] {
+            let found = pixel(SampleType::F32, nodata, raw);
+            assert_eq!(found, expected, "{raw} beside {nodata:?}");
+        }
+        assert_eq!(pixel(SampleType::F64, Some(1e39), 1e39), Pixel::Missing);
+        assert_eq!(
+            pixel(SampleType::F64, Some(1e39), f64::INFINITY),
+            Pixel::NotAHeight
+        );
+        let mut storage = Storage::metres(SampleType::F64, None);
+        storage.band.scale = 1e10;
+        assert_eq!(storage.pixel(1e25, HeightUnit::Metre), Pixel::NotAHeight);
+    }
+
+    #[test]
+    fn an_absent_block_is_what_gdal_fills_it_with() {
+        // Asked of GDAL 3.10, with the tag of sparse files set to each.
+        for (sample, nodata, absent) in [
+            (SampleType::F32, None, 0.0),
+            (SampleType::F32, Some(-9999.0), -9999.0),
+            (SampleType::U8, Some(123.0), 123.0),
+            (SampleType::U8, Some(-99.0), 0.0),
+            (SampleType::U8, Some(300.0), 255.0),
+            (SampleType::U8, Some(f64::NAN), 0.0),
+            (SampleType::U8, Some(0.5), 1.0),
+            (SampleType::I16, Some(99_999.0), 32_767.0),
+        ] {
+            assert_eq!(Storage::metres(sample, nodata).absent(), absent);
+        }
+        assert!(
+            Storage::metres(SampleType::F32, Some(f64::NAN))
+                .absent()
+                .is_nan()
+        );
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! A generated terrain, for tests, examples and pictures: eroded hills, a river, a lake, a road.
 //!
-//! Only `+ - * /`, square roots and rounding take part, which IEEE 754 fixes to the bit, in one
-//! order on one thread: a recipe gives the same bytes on every machine.
+//! Only `+ - * /`, square roots and rounding take part, which IEEE 754 fixes to the bit, for each
+//! pixel in one order whatever the number of threads: a recipe gives the same bytes on every machine.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::f32::consts::SQRT_2;
+mod brinks;
+mod erosion;
+mod noise;
+
+use rayon::prelude::*;
+
+use erosion::Land;
+use noise::{Fractal, Noise, mix, unit, wave};
 
 /// What the terrain is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +42,15 @@ impl Default for Recipe {
     }
 }
 
+impl Recipe {
+    /// How many times its short side doubles 1024 pixels. Each time erosion begins on cells of twice the size, and the
+    /// finest ones are worked on less: time would else grow faster than the picture.
+    fn doublings(&self) -> usize {
+        let short = self.width.min(self.height);
+        (short.max(1).ilog2() as usize).saturating_sub(10)
+    }
+}
+
 /// A generated terrain.
 #[derive(Clone, Debug)]
 pub struct Terrain {
@@ -52,16 +66,30 @@ pub struct Terrain {
 
 /// Generates the terrain of a recipe.
 pub fn generate(recipe: &Recipe) -> Terrain {
+    // Among the threads from the beginning: to go there for each of many small tasks would cost more than they do.
+    rayon::scope(|_| make(recipe))
+}
+
+fn make(recipe: &Recipe) -> Terrain {
     let (width, height, seed) = (recipe.width, recipe.height, mix(recipe.seed));
     let valley = Valley::new(recipe);
     let frame = Frame::new(width, height, recipe.pixel_m, 0.0);
     let grain_m = frame.cell_m.max(1.0);
     let mut land = erode(recipe, &valley).resample(frame);
-    land.raise(|cell| 2.0 * grain_m.sqrt() * fractal(frame.scaled(cell, 60.0 * grain_m), seed, 4));
+    land.raise(LAKE_M as f32, || {
+        let mut hills = Fractal::new(seed, 4);
+        move |cell| 2.0 * grain_m.sqrt() * hills.at(frame.scaled(cell, 60.0 * grain_m))
+    });
     land.hold(|_, height_m| (height_m <= LAKE_M as f32).then_some(LAKE_M));
-    land.step(0.12, 0.0, 10.0 * grain_m);
-    land.step(0.12, 0.0, 10.0 * grain_m);
-    land.raise(|cell| texture(&frame, cell, seed));
+    let times: &[f64] = if recipe.doublings() == 0 {
+        &[0.12, 0.12]
+    } else {
+        &[0.24]
+    };
+    for &time in times {
+        land.step(time, 0.0, 10.0 * grain_m);
+    }
+    land.raise(LAKE_M as f32, || texture(frame, seed));
     let mut water = valley.cut_river(&mut land);
     valley.build_road(&mut land, &water);
     let mut heights = land.heights;
@@ -88,9 +116,6 @@ struct Frame {
     origin_m: f64,
 }
 
-/// Distances of the neighbours of a cell, in cells.
-const DISTANCE: [f32; 8] = [1.0, 1.0, 1.0, 1.0, SQRT_2, SQRT_2, SQRT_2, SQRT_2];
-
 impl Frame {
     fn new(width: usize, height: usize, cell_m: f64, origin_m: f64) -> Self {
         Self {
@@ -113,9 +138,32 @@ impl Frame {
 
     /// The neighbours of a cell; those of an edge may lie on another edge or nowhere.
     fn neighbours(&self, cell: usize) -> [usize; 8] {
-        let row = self.width as isize;
-        let steps = [-1, 1, -row, row, -row - 1, 1 - row, row - 1, row + 1];
-        steps.map(|step| cell.wrapping_add_signed(step))
+        let (left, right) = (cell.wrapping_sub(1), cell.wrapping_add(1));
+        let up = |cell: usize| cell.wrapping_sub(self.width);
+        let down = |cell: usize| cell.wrapping_add(self.width);
+        let [upper, lower] = [up(cell), down(cell)];
+        [
+            left,
+            right,
+            upper,
+            lower,
+            up(left),
+            up(right),
+            down(left),
+            down(right),
+        ]
+    }
+
+    /// How many rows are worth a thread of their own.
+    fn worthwhile_rows(&self) -> usize {
+        (1_usize << 14).div_ceil(self.width)
+    }
+
+    /// Works on each row by itself, given its first cell.
+    fn by_rows<T: Send>(&self, cells: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
+        let rows = cells.par_chunks_mut(self.width).enumerate();
+        let rows = rows.with_min_len(self.worthwhile_rows());
+        rows.for_each(|(row, line)| work(row * self.width, line));
     }
 }
 
@@ -126,23 +174,26 @@ fn near(course: &[[f64; 3]], frame: &Frame, reach_m: f64) -> Vec<[f32; 2]> {
         let place = |m: f64| ((m - frame.origin_m) / frame.cell_m).max(0.0) as usize;
         place(a.min(b) - reach_m).min(count)..(place(a.max(b) + reach_m) + 2).min(count)
     };
-    for pair in course.windows(2) {
-        let ([ax, ay, from], [bx, by, to]) = (pair[0], pair[1]);
-        let (dx, dy) = (bx - ax, by - ay);
-        for y in cells(ay, by, frame.height) {
+    frame.by_rows(&mut near, |first, line| {
+        let y = first / frame.width;
+        for pair in course.windows(2) {
+            let ([ax, ay, from], [bx, by, to]) = (pair[0], pair[1]);
+            if !cells(ay, by, frame.height).contains(&y) {
+                continue;
+            }
+            let (dx, dy) = (bx - ax, by - ay);
             for x in cells(ax, bx, frame.width) {
-                let cell = y * frame.width + x;
-                let [px, py] = frame.scaled(cell, 1.0);
+                let [px, py] = frame.scaled(first + x, 1.0);
                 let share = ((px - ax) * dx + (py - ay) * dy) / (dx * dx + dy * dy + 1e-9);
                 let share = share.clamp(0.0, 1.0);
                 let (ex, ey) = (px - ax - share * dx, py - ay - share * dy);
                 let distance = (ex * ex + ey * ey).sqrt();
-                if distance <= reach_m && distance < f64::from(near[cell][0]) {
-                    near[cell] = [distance, from + share * (to - from)].map(|m| m as f32);
+                if distance <= reach_m && distance < f64::from(line[x][0]) {
+                    line[x] = [distance, from + share * (to - from)].map(|m| m as f32);
                 }
             }
         }
-    }
+    });
     near
 }
 
@@ -177,7 +228,7 @@ impl Valley {
         let point = |index: i32| {
             let share = f64::from(index) / 160.0;
             let mut point = [share * (size_m[long] + 2.0 * PAD * span_m) - PAD * span_m; 3];
-            let bend = 0.4 * fractal([point[long] / span_m, 0.5], seed ^ 1, 2);
+            let bend = 0.4 * Fractal::new(seed ^ 1, 2).at([point[long] / span_m, 0.5]);
             point[1 - long] = size_m[1 - long] * (from + (to - from) * share + bend);
             point
         };
@@ -207,8 +258,11 @@ impl Valley {
 
     /// Height of the flat floor of the valley or of the bottom of the lake, where there is either.
     fn floor_m(&self, frame: &Frame, cell: usize, [distance, along]: [f32; 2]) -> Option<f64> {
+        if distance == f32::INFINITY {
+            return None;
+        }
         let (distance, along) = (f64::from(distance) / self.span_m, f64::from(along));
-        let wobble = fractal(frame.scaled(cell, 0.24 * self.span_m), self.seed ^ 2, 3);
+        let wobble = Fractal::new(self.seed ^ 2, 3).at(frame.scaled(cell, 0.24 * self.span_m));
         let past = (along - self.lake_along_m) / (LAKE_LENGTH * self.span_m);
         let aside = distance / LAKE_WIDTH;
         let outside = past * past + aside * aside + 1.1 * wobble;
@@ -256,8 +310,9 @@ impl Valley {
         for (age, depth, slope) in [(2, 0.01, 0.15), (1, 0.017, 0.15), (0, BANK, 0.5)] {
             let seed = self.seed ^ (16 + age);
             let course = self.beside(16, |along| {
-                let turn = along / wave_m + 1.5 * fractal([along / (6.0 * wave_m), 0.3], seed, 2);
-                let swing = 0.6 + 0.6 * noise([along / (2.5 * wave_m), 0.7], seed ^ 1);
+                let drift = Fractal::new(seed, 2).at([along / (6.0 * wave_m), 0.3]);
+                let turn = along / wave_m + 1.5 * drift;
+                let swing = 0.6 + 0.6 * Noise::new(seed ^ 1).at([along / (2.5 * wave_m), 0.7]);
                 let shift = -0.16 * wave_m * swing * wave(2.0 * turn + 0.1);
                 [shift, 0.8 * FLOOR * self.span_m * swing * wave(turn)]
             });
@@ -279,7 +334,7 @@ impl Valley {
         let frame = land.frame;
         let side = if unit(self.seed ^ 9) < 0.5 { 1.0 } else { -1.0 };
         let deck_m = |along: f64| {
-            let climb = noise([along / (0.4 * self.span_m), 0.9], self.seed ^ 4);
+            let climb = Noise::new(self.seed ^ 4).at([along / (0.4 * self.span_m), 0.9]);
             self.water_m(along) + self.root * (BANK + 0.04 + 0.05 * climb)
         };
         let ground_m = |[x, y, _]: [f64; 3]| {
@@ -304,34 +359,31 @@ impl Valley {
     }
 }
 
-/// Land under erosion: heights on a grid, some of them held.
-struct Land {
-    frame: Frame,
-    heights: Vec<f32>,
-    held: Vec<bool>,
-}
-
 /// Erodes a rolling upland around the valley, on coarse cells first and then on finer ones.
 fn erode(recipe: &Recipe, valley: &Valley) -> Land {
     let (span_m, pixel_m) = (valley.span_m, recipe.pixel_m);
     let (grain_m, kilometres) = (pixel_m.max(1.0), span_m / 1000.0);
     let growth = kilometres.sqrt() * (kilometres.min(1.0) * grain_m).sqrt().sqrt();
     let relief_m = 1.15 * growth * recipe.relief_m;
-    let levels = 2 + usize::from(recipe.width.min(recipe.height) >= 256);
+    let levels = 2 + usize::from(recipe.width.min(recipe.height) >= 256) + recipe.doublings();
     let mut cell_m = pixel_m * f64::from(1 << levels);
     let [width, height] = [recipe.width, recipe.height]
         .map(|count| ((count as f64 * pixel_m + 2.0 * PAD * span_m) / cell_m) as usize + 2);
     let origin_m = -PAD * span_m;
     let frame = Frame::new(width, height, cell_m, origin_m);
     let far = near(&valley.axis, &frame, 3.0 * span_m);
-    let height_m = |cell: usize| {
-        let far = f64::from(far[cell][0]) / span_m;
-        let rough = fractal(frame.scaled(cell, 0.8 * span_m), valley.seed ^ 6, 6);
-        let share = 0.05 + 0.8 * far / (far + 0.35) + 0.6 * rough;
-        (LAKE_M + relief_m * share.max(0.02)) as f32
-    };
-    let mut land = Land::new(frame, height_m);
-    for (rounds, time) in [(90, 0.1), (15, 0.05), (5, 0.05)].into_iter().take(levels) {
+    let far = &far;
+    let mut land = Land::new(frame, || {
+        let mut rough = Fractal::new(valley.seed ^ 6, 6);
+        move |cell| {
+            let far = f64::from(far[cell][0]) / span_m;
+            let rough = rough.at(frame.scaled(cell, 0.8 * span_m));
+            let share = 0.05 + 0.8 * far / (far + 0.35) + 0.6 * rough;
+            (LAKE_M + relief_m * share.max(0.02)) as f32
+        }
+    });
+    let rounds = [(90, 0.1), (15, 0.05), (5, 0.05), (2, 0.05)].into_iter();
+    for (rounds, time) in rounds.chain(std::iter::repeat((1, 0.05))).take(levels) {
         let frame = land.frame;
         let near = near(&valley.axis, &frame, 0.1 * span_m);
         land.hold(|cell, _| valley.floor_m(&frame, cell, near[cell]));
@@ -346,143 +398,18 @@ fn erode(recipe: &Recipe, valley: &Valley) -> Land {
     land
 }
 
-impl Land {
-    fn new(frame: Frame, height_m: impl Fn(usize) -> f32) -> Self {
-        Self {
-            frame,
-            heights: (0..frame.len()).map(height_m).collect(),
-            held: vec![false; frame.len()],
-        }
-    }
-
-    /// Raises the ground, but not the lake.
-    fn raise(&mut self, raise_m: impl Fn(usize) -> f64) {
-        for (cell, height_m) in self.heights.iter_mut().enumerate() {
-            if *height_m > LAKE_M as f32 {
-                *height_m = (*height_m + raise_m(cell) as f32).max(LAKE_M as f32 + 0.05);
-            }
-        }
-    }
-
-    /// Changes the heights near a course, given the cell, its height, its distance and the value.
-    fn shape(&mut self, near: Vec<[f32; 2]>, mut to: impl FnMut(usize, f32, f32, f64) -> f32) {
-        for (cell, [distance, value]) in near.into_iter().enumerate() {
-            if distance < f32::INFINITY {
-                self.heights[cell] = to(cell, self.heights[cell], distance, f64::from(value));
-            }
-        }
-    }
-
-    /// Holds the edges as they are and the heights that are fixed.
-    fn hold(&mut self, fixed_m: impl Fn(usize, f32) -> Option<f64>) {
-        let (width, height) = (self.frame.width, self.frame.height);
-        for cell in 0..self.frame.len() {
-            let (x, y) = (cell % width, cell / width);
-            let fixed_m = fixed_m(cell, self.heights[cell]);
-            self.heights[cell] = fixed_m.map_or(self.heights[cell], |m| m as f32);
-            let edge = x == 0 || y == 0 || x + 1 == width || y + 1 == height;
-            self.held[cell] = edge || fixed_m.is_some();
-        }
-    }
-
-    /// One step of uplift, of streams (Braun and Willett 2013, m = 1/2, n = 1) and of soil creep.
-    fn step(&mut self, time: f64, uplift_m: f64, creep_m2: f64) {
-        let (frame, heights, held) = (self.frame, &mut self.heights, &self.held);
-        let (order, level) = route(&frame, heights, held);
-        // Water leaves by every lower neighbour: by the lowest alone, valleys would follow the grid.
-        let shares = |cell: usize| {
-            let neighbours = frame.neighbours(cell);
-            std::array::from_fn::<_, 8, _>(|index| {
-                let (to, distance) = (neighbours[index], DISTANCE[index]);
-                let share = (level[cell] - level[to]).max(0.0) / (distance * distance);
-                (to, share * share, share * share / distance)
-            })
-        };
-        let cell_m = frame.cell_m as f32;
-        let mut area = vec![cell_m * cell_m; frame.len()];
-        for &cell in order.iter().rev().filter(|&&cell| !held[cell]) {
-            let total: f32 = shares(cell).iter().map(|share| share.1).sum();
-            for (to, share, _) in shares(cell) {
-                area[to] += area[cell] * share / total;
-            }
-        }
-        for &cell in order.iter().filter(|&&cell| !held[cell]) {
-            let power = time as f32 * (area[cell].sqrt() - 2.0).max(0.0) / cell_m;
-            let (mut total, mut pull, mut below) = (0.0, 0.0, 0.0);
-            for (to, share, weight) in shares(cell) {
-                total += share;
-                pull += weight;
-                below += weight * heights[to];
-            }
-            let raised = heights[cell] + (uplift_m * time) as f32;
-            heights[cell] = (raised + power * below / total) / (1.0 + power * pull / total);
-        }
-        let (rate, row) = (creep_m2 * time / (frame.cell_m * frame.cell_m), frame.width);
-        let rounds = (5.0 * rate).ceil();
-        for _ in 0..rounds as usize {
-            let old = heights.clone();
-            for cell in (0..old.len()).filter(|&cell| !held[cell]) {
-                let sides = old[cell - 1] + old[cell + 1] + old[cell - row] + old[cell + row];
-                heights[cell] += (rate / rounds) as f32 * (sides - 4.0 * old[cell]);
-            }
-        }
-    }
-
-    /// The same land on another grid, a little bent so that no valley stays straight.
-    fn resample(&self, frame: Frame) -> Self {
-        let old = self.frame;
-        let split = |place: f64, count: usize, bend: f64| {
-            let place = place - old.origin_m / old.cell_m + 4.5 * bend;
-            let place = place.clamp(0.0, count as f64 - 1.001);
-            (place as usize, (place - place.floor()) as f32)
-        };
-        Self::new(frame, |cell| {
-            let [x, y] = frame.scaled(cell, old.cell_m);
-            let bend = |seed: u64| noise([x / 16.0, y / 16.0], seed);
-            let (left, across) = split(x, old.width, bend(1));
-            let (top, down) = split(y, old.height, bend(2));
-            let line = |start: usize| {
-                let ends = &self.heights[start..start + 2];
-                ends[0] + across * (ends[1] - ends[0])
-            };
-            let start = top * old.width + left;
-            line(start) + down * (line(start + old.width) - line(start))
-        })
-    }
-}
-
-/// Floods the land from the cells held (Barnes et al. 2014): an order in which cells come after those
-/// they drain to, and heights without hollows.
-fn route(frame: &Frame, heights: &[f32], held: &[bool]) -> (Vec<usize>, Vec<f32>) {
-    // Heights are positive, so their bits sort as they do.
-    let entry = |m: f32, cell: usize| Reverse((u64::from(m.to_bits()) << 32) | cell as u64);
-    let (mut level, mut seen) = (heights.to_vec(), held.to_vec());
-    let mut order = Vec::with_capacity(level.len());
-    let edges = (0..level.len()).filter(|&cell| held[cell]);
-    let mut open: BinaryHeap<_> = edges.map(|cell| entry(level[cell], cell)).collect();
-    while let Some(Reverse(lowest)) = open.pop() {
-        let cell = (lowest & 0xffff_ffff) as usize;
-        order.push(cell);
-        for neighbour in frame.neighbours(cell) {
-            if seen.get(neighbour) == Some(&false) {
-                seen[neighbour] = true;
-                level[neighbour] = level[neighbour].max(level[cell] + 0.001);
-                open.push(entry(level[neighbour], neighbour));
-            }
-        }
-    }
-    (order, level)
-}
-
 /// What a survey shows at its finest: hummocks, rougher under trees, and its own noise.
-fn texture(frame: &Frame, cell: usize, seed: u64) -> f64 {
+fn texture(frame: Frame, seed: u64) -> impl FnMut(usize) -> f64 {
     let grain_m = frame.cell_m.max(1.0);
-    let wood = fractal(frame.scaled(cell, 260.0 * grain_m.sqrt()), seed ^ 8, 3);
-    let wood = (0.5 + 1.5 * wood).clamp(0.0, 1.0);
-    let hummocks = fractal(frame.scaled(cell, 28.0 * grain_m), seed ^ 9, 4);
-    let noise = |part: u64| unit(seed ^ mix(3 * cell as u64 + part)) - 0.5;
-    (0.14 + 0.26 * wood) * grain_m.sqrt() * hummocks
-        + (0.035 + 0.035 * wood) * (noise(0) + noise(1) + noise(2))
+    let (mut woods, mut hummocks) = (Fractal::new(seed ^ 8, 3), Fractal::new(seed ^ 9, 4));
+    move |cell| {
+        let wood = woods.at(frame.scaled(cell, 260.0 * grain_m.sqrt()));
+        let wood = (0.5 + 1.5 * wood).clamp(0.0, 1.0);
+        let hummocks = hummocks.at(frame.scaled(cell, 28.0 * grain_m));
+        let noise = |part: u64| unit(seed ^ mix(3 * cell as u64 + part)) - 0.5;
+        (0.14 + 0.26 * wood) * grain_m.sqrt() * hummocks
+            + (0.035 + 0.035 * wood) * (noise(0) + noise(1) + noise(2))
+    }
 }
 
 /// Takes away the corner with the highest ground, along a ragged edge.
@@ -492,60 +419,20 @@ fn cut_corner(frame: &Frame, heights: &mut [f32], seed: u64) {
     let higher = |a: usize, b: usize| if heights[b] > heights[a] { b } else { a };
     let highest = corners.into_iter().fold(0, higher);
     let side = frame.width.min(frame.height) as f64;
-    for (cell, height_m) in heights.iter_mut().enumerate() {
-        let across = (cell % width).abs_diff(highest % width) as f64;
-        let down = (cell / width).abs_diff(highest / width) as f64;
-        let away = (0.8 * across + down) / side + 0.02 * unit(cell as u64 / 3);
-        if away < 0.24 - 0.12 * fractal(frame.scaled(cell, 0.3 * side * frame.cell_m), seed, 5) {
-            *height_m = f32::NAN;
+    frame.by_rows(heights, |first, line| {
+        let mut edge = Fractal::new(seed, 5);
+        for (cell, height_m) in (first..).zip(line) {
+            let across = (cell % width).abs_diff(highest % width) as f64;
+            let down = (cell / width).abs_diff(highest / width) as f64;
+            let away = (0.8 * across + down) / side + 0.02 * unit(cell as u64 / 3);
+            // Noise never reaches 4.
+            if away < 0.72
+                && away < 0.24 - 0.12 * edge.at(frame.scaled(cell, 0.3 * side * frame.cell_m))
+            {
+                *height_m = f32::NAN;
+            }
         }
-    }
-}
-
-/// A wave of period 1 between -1 and 1, close to a sine.
-fn wave(turn: f64) -> f64 {
-    let t = turn - turn.floor();
-    10.4 * t * (1.0 - t) * (1.0 - 2.0 * t)
-}
-
-/// Gradient noise (Perlin 2002), rarely beyond ±0.7.
-fn noise([x, y]: [f64; 2], seed: u64) -> f64 {
-    let (left, top) = (x.floor(), y.floor());
-    let (u, v) = (x - left, y - top);
-    let corner = |dx: f64, dy: f64| {
-        let bits = mix(seed ^ mix((left + dx) as i64 as u64 ^ mix((top + dy) as i64 as u64)));
-        let slope = |bits: u64| (bits & 0xffff) as f64 / 32768.0 - 1.0;
-        slope(bits) * (u - dx) + slope(bits >> 16) * (v - dy)
-    };
-    let fade = |t: f64| t * t * t * (t * (6.0 * t - 15.0) + 10.0);
-    let blend = |a: f64, b: f64, t: f64| a + fade(t) * (b - a);
-    let upper = blend(corner(0.0, 0.0), corner(1.0, 0.0), u);
-    blend(upper, blend(corner(0.0, 1.0), corner(1.0, 1.0), u), v)
-}
-
-/// Octaves of noise, the first of half the unit, each turned so that no two lattices line up.
-fn fractal(mut place: [f64; 2], seed: u64, octaves: u64) -> f64 {
-    let (mut sum, mut weight) = (0.0, 1.0);
-    for octave in 0..octaves {
-        let [x, y] = place;
-        place = [1.6 * x - 1.2 * y + 0.37, 1.2 * x + 1.6 * y + 0.71];
-        sum += weight * noise(place, seed.wrapping_add(octave << 32));
-        weight *= 0.5;
-    }
-    sum
-}
-
-/// `SplitMix64` (Steele et al. 2014).
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
-/// A number from 0 to below 1.
-fn unit(key: u64) -> f64 {
-    (mix(key) >> 11) as f64 / (1_u64 << 53) as f64
+    });
 }
 
 #[cfg(test)]
@@ -570,6 +457,29 @@ mod tests {
         let first = small(1, 4.0, true).heights.iter().fold(0, hash);
         let second = small(2, 4.0, true).heights.iter().fold(0, hash);
         assert_eq!((first, first == second), (7_442_159_924_230_574_737, false));
+        let recipe = Recipe {
+            width: 300,
+            height: 260,
+            ..Recipe::default()
+        };
+        let large = generate(&recipe).heights.iter().fold(0, hash);
+        assert_eq!(large, 1_155_338_226_322_259_049);
+    }
+
+    #[test]
+    fn only_large_pictures_begin_on_larger_cells() {
+        let doublings = |width, height| {
+            let recipe = Recipe {
+                width,
+                height,
+                ..Recipe::default()
+            };
+            recipe.doublings()
+        };
+        assert_eq!(doublings(1024, 768), 0);
+        assert_eq!(doublings(9000, 2047), 0);
+        assert_eq!(doublings(2048, 2048), 1);
+        assert_eq!(doublings(8192, 4096), 2);
     }
 
     #[test]

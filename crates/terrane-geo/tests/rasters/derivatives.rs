@@ -4,7 +4,7 @@ use std::path::Path;
 
 use terrane_geo::synthetic::{Recipe, generate};
 use terrane_geo::{
-    Affine, Cell, CogWriter, Crs, CrsKind, Existing, GeoTiff, Georeference, Grid, Product,
+    Affine, Cell, CogWriter, Crs, CrsKind, Existing, GeoTiff, Georeference, Grid, Output, Product,
     RasterSource, SampleType, Storage, Window, derive_rows,
 };
 
@@ -50,11 +50,8 @@ fn generated(folder: &Path) {
             let m = f64::from(*m);
             step_m.map_or(m, |step_m| (m / step_m).round() * step_m)
         };
-        let grid = Grid {
-            width: terrain.width,
-            height: terrain.height,
-            heights: terrain.heights.iter().map(height_m).collect(),
-        };
+        let heights = terrain.heights.iter().map(height_m).collect();
+        let grid = Grid::new(terrain.width, terrain.height, heights);
         assert!(!grid.is_complete(), "{name}: a corner is missing");
         let affine = Affine {
             x_per_column: x_m,
@@ -110,7 +107,13 @@ fn write(folder: &Path, name: &str, grid: &Grid, place: Georeference, storage: S
     };
     let size = (grid.width, grid.height);
     let path = folder.join(format!("{name}.tif"));
-    let mut writer = CogWriter::create(&path, size, place, storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(&path, Existing::Keep),
+        size,
+        place,
+        storage,
+    )
+    .unwrap();
     writer.write_rows(&grid.heights).unwrap();
     writer.finish().unwrap();
     for product in PRODUCTS {

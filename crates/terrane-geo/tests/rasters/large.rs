@@ -1,6 +1,8 @@
 //! Memory is bounded by the window, whatever the size of the raster.
 
-use terrane_geo::{CogWriter, Existing, GeoTiff, RasterSource, SampleType, Storage, Window};
+use terrane_geo::{
+    CogWriter, Existing, GeoTiff, Output, RasterSource, SampleType, Storage, Window,
+};
 
 use crate::{swiss, wave};
 
@@ -20,8 +22,13 @@ fn write_and_tile(width: usize, height: usize) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.tif");
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-    let mut writer =
-        CogWriter::create(&path, (width, height), swiss(), storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(&path, Existing::Keep),
+        (width, height),
+        swiss(),
+        storage,
+    )
+    .unwrap();
     let crests: Vec<f64> = (0..width).map(|column| wave(column, 0)).collect();
     for row in 0..height {
         // A full wave per pixel would cost minutes; the crest moved down the rows is as good for counting tiles.

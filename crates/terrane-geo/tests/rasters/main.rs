@@ -6,9 +6,12 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod blocks;
+mod changing;
 mod damaged;
 mod derivatives;
 mod flavours;
+mod handmade;
 mod large;
 mod mosaics;
 mod real;
@@ -52,11 +55,7 @@ fn wave_grid(width: usize, height: usize) -> Grid {
     let heights = (0..height)
         .flat_map(|row| (0..width).map(move |column| wave(column, row)))
         .collect();
-    Grid {
-        width,
-        height,
-        heights,
-    }
+    Grid::new(width, height, heights)
 }
 
 fn swiss() -> Georeference {

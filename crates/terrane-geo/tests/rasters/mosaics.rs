@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use terrane_geo::{
-    Affine, CogWriter, Crs, Error, Existing, Georeference, Grid, SampleType, Storage, Window,
+    Affine, CogWriter, Crs, Error, Existing, Georeference, Grid, Output, SampleType, Storage,
+    Window,
 };
 
 use crate::{assert_same, swiss, wave_grid};
@@ -13,11 +14,10 @@ fn piece(folder: &Path, name: &str, whole: &Grid, window: Window, sample: Sample
     let place = swiss().cropped(window.column, window.row);
     let storage = Storage::metres(sample, Some(-9999.0));
     let mut writer = CogWriter::create(
-        &path,
+        &Output::named_here(&path, Existing::Keep),
         (window.width, window.height),
         place,
         storage,
-        Existing::Keep,
     )
     .unwrap();
     writer.write_rows(&whole.crop(window).heights).unwrap();
@@ -168,8 +168,13 @@ fn rasters_that_do_not_fit_together_are_refused() {
     ] {
         let path = folder.path().join(name);
         let storage = Storage::metres(SampleType::F32, None);
-        let mut writer =
-            CogWriter::create(&path, (64, 64), place, storage, Existing::Keep).unwrap();
+        let mut writer = CogWriter::create(
+            &Output::named_here(&path, Existing::Keep),
+            (64, 64),
+            place,
+            storage,
+        )
+        .unwrap();
         writer.write_rows(&whole.heights).unwrap();
         writer.finish().unwrap();
         match terrane_geo::open(&[&first, &path]) {
@@ -184,4 +189,70 @@ fn rasters_that_do_not_fit_together_are_refused() {
         terrane_geo::open(&[] as &[PathBuf]),
         Err(Error::NoInput)
     ));
+}
+
+/// What a mosaic costs goes by its rasters, not by what lies between them.
+#[test]
+fn rasters_far_apart_are_one_mosaic() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = wave_grid(64, 64);
+    let near = piece(
+        folder.path(),
+        "near.tif",
+        &whole,
+        Window::whole(64, 64),
+        SampleType::F32,
+    );
+    let far = folder.path().join("far.tif");
+    let away = 900_000_000;
+    let storage = Storage::metres(SampleType::F32, Some(-9999.0));
+    let place = swiss().cropped(away, away);
+    let mut writer = CogWriter::create(
+        &Output::named_here(&far, Existing::Keep),
+        (64, 64),
+        place,
+        storage,
+    )
+    .unwrap();
+    writer.write_rows(&whole.heights).unwrap();
+    writer.finish().unwrap();
+
+    let mosaic = terrane_geo::open(&[&near, &far]).unwrap();
+    assert_eq!(mosaic.info().levels, [(away + 64, away + 64)]);
+    let at = |column: usize, row: usize| Window {
+        column,
+        row,
+        width: 64,
+        height: 64,
+    };
+    for (window, is_there) in [
+        (at(0, 0), true),
+        (at(63, 63), true),
+        (at(64, 0), false),
+        (at(0, 64), false),
+        (at(away / 2, away / 2), false),
+        (at(away - 64, away), false),
+        (at(away - 63, away - 63), true),
+        (at(away, away), true),
+        (Window::whole(away + 64, 1), true),
+        (
+            Window {
+                row: 64,
+                ..Window::whole(away + 64, away - 64)
+            },
+            false,
+        ),
+    ] {
+        assert_eq!(mosaic.touches(window), is_there, "{window:?}");
+    }
+    assert_same(
+        &mosaic.read(0, at(away, away)).unwrap(),
+        &whole.heights,
+        "far",
+    );
+    assert_same(
+        &mosaic.read(0, at(away - 64, 0)).unwrap(),
+        &vec![f64::NAN; 64 * 64],
+        "between",
+    );
 }

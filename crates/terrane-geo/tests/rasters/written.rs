@@ -4,18 +4,17 @@ use std::path::Path;
 
 use terrane_geo::{
     Affine, BandMetadata, CogWriter, Crs, Error, Existing, GeoTiff, Georeference, Grid, HeightUnit,
-    RasterSource, SampleType, Storage, Window,
+    Output, RasterSource, SampleType, Storage, Window,
 };
 
 use crate::{assert_same, flavour_folder, swiss, wave_grid};
 
 fn write(path: &Path, grid: &Grid, place: Georeference, storage: Storage) -> Result<(), Error> {
     let mut writer = CogWriter::create(
-        path,
+        &Output::named_here(path, Existing::Keep),
         (grid.width, grid.height),
         place,
         storage,
-        Existing::Keep,
     )?;
     for rows in grid.heights.chunks(grid.width * 37) {
         writer.write_rows(rows)?;
@@ -70,6 +69,7 @@ fn scale_offset_unit_and_description_are_written_and_applied() {
         offset: 100.0,
         unit: "ft".into(),
         description: "ground & water".into(),
+        ..BandMetadata::default()
     };
     let storage = Storage {
         sample: SampleType::I32,
@@ -90,17 +90,54 @@ fn scale_offset_unit_and_description_are_written_and_applied() {
     }
 }
 
+/// A band that is no height keeps its values and its unit whatever the vertical system, and is never read as heights.
+#[test]
+fn another_quantity_keeps_its_values_and_is_not_taken_for_heights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tif");
+    let mut values = wave_grid(300, 270);
+    values.heights[5] = f64::NAN;
+    let feet = Georeference::new(swiss().anchor, Crs::projected(2264, Some(6360)));
+    for (name, unit) in [
+        ("slope", "degree"),
+        ("hillshade", ""),
+        ("tri", "m"),
+        ("x", "1/m"),
+    ] {
+        let storage = Storage::other(SampleType::F32, Some(-9999.0), name, unit);
+        write(&path, &values, feet.clone(), storage.clone()).unwrap();
+        let raster = GeoTiff::open_values(&path).unwrap();
+        assert_eq!(raster.info().storage, storage);
+        // A vertical system would give GDAL a unit for a band that states none.
+        assert_eq!(raster.info().georeference.crs, Crs::projected(2264, None));
+        let back = raster.read(0, Window::whole(300, 270)).unwrap();
+        assert_same(&back, &values.heights, name);
+
+        let Err(error @ Error::Unsupported { .. }) = GeoTiff::open(&path) else {
+            panic!("{name} was read as heights")
+        };
+        let expected = format!("a.tif: a raster of {name} instead of heights is not supported");
+        assert!(error.to_string().contains(&expected), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    // As other programs write slopes: the unit alone says that they are none.
+    let mut storage = Storage::metres(SampleType::F32, None);
+    storage.band.unit = "degree".into();
+    let refused = write(&path, &values, feet.clone(), storage).unwrap_err();
+    assert!(
+        refused.to_string().contains("the height unit \"degree\""),
+        "{refused}"
+    );
+}
+
 #[test]
 fn every_number_type_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     for sample in SampleType::ALL {
         let path = folder.path().join(format!("{}.tif", sample.name()));
         let heights = (0..40_000).map(|index| f64::from(index % 101)).collect();
-        let grid = Grid {
-            width: 400,
-            height: 100,
-            heights,
-        };
+        let grid = Grid::new(400, 100, heights);
         write(&path, &grid, swiss(), Storage::metres(sample, None)).unwrap();
         let (raster, back) = read(&path);
         assert_eq!(raster.info().storage.sample, sample);
@@ -191,11 +228,10 @@ fn failed_writes_leave_nothing_behind() {
     );
 
     let mut writer = CogWriter::create(
-        &path,
+        &Output::named_here(&path, Existing::Keep),
         (300, 300),
         swiss(),
         Storage::metres(SampleType::F32, None),
-        Existing::Keep,
     )
     .unwrap();
     writer.write_rows(&grid.heights[..300]).unwrap();
@@ -213,7 +249,13 @@ fn the_same_heights_give_the_same_bytes() {
     let grid = wave_grid(600, 300);
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     write(&a, &grid, swiss(), storage.clone()).unwrap();
-    let mut writer = CogWriter::create(&b, (600, 300), swiss(), storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(&b, Existing::Keep),
+        (600, 300),
+        swiss(),
+        storage,
+    )
+    .unwrap();
     writer.write_rows(&grid.heights).unwrap();
     writer.finish().unwrap();
     assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap());
@@ -235,6 +277,7 @@ fn written_cogs_for_gdal() {
         offset: 100.0,
         unit: "m".into(),
         description: "height".into(),
+        ..BandMetadata::default()
     };
     let centimetres = Storage {
         sample: SampleType::I32,
@@ -279,6 +322,16 @@ fn written_cogs_for_gdal() {
                 Crs::projected(4647, None),
             ),
             float,
+        ),
+        (
+            "slope",
+            swiss(),
+            Storage::other(SampleType::F32, Some(-9999.0), "slope", "degree"),
+        ),
+        (
+            "hillshade",
+            swiss(),
+            Storage::other(SampleType::F32, Some(-9999.0), "hillshade", ""),
         ),
     ] {
         write(&folder.join(format!("{name}.tif")), &grid, place, storage).unwrap();

@@ -1,0 +1,495 @@
+//! A folder that appears whole or not at all, and never in place of anything that is not its like.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::atomic::{ABANDONED, PREFIX, SUFFIX, remember, settle};
+use crate::output::folder;
+use crate::{Error, Existing, Result};
+
+/// Held by the process that fills a folder, and gone before the folder has its name.
+const LOCK: &str = ".lock";
+/// The ending of a folder that made room for another, while the other takes its place.
+const ASIDE: &str = ".old";
+
+/// What a folder of some kind holds: files of these names, all of them and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderKind {
+    /// What it is, as in "a tile dataset".
+    pub name: &'static str,
+    /// Names of its files.
+    pub files: &'static [&'static str],
+}
+
+/// A folder that is filled under a temporary name beside its target and renamed by [`AtomicFolder::commit`].
+#[derive(Debug)]
+pub struct AtomicFolder {
+    temporary: TempDir,
+    /// As it was named.
+    target: PathBuf,
+    /// Where it lies: a link to a folder stays, and its folder is replaced.
+    place: PathBuf,
+    existing: Existing,
+    kind: FolderKind,
+    lock: Option<File>,
+}
+
+impl AtomicFolder {
+    /// Starts a folder; nothing is seen at `target` before it is committed.
+    ///
+    /// A folder that is there is replaced where `existing` says so, if it is of the same kind and neither holds any of
+    /// the inputs nor lies in one. Folders that a killed process left unfinished in the same place are removed.
+    pub fn create(
+        target: &Path,
+        existing: Existing,
+        kind: FolderKind,
+        inputs: &[&Path],
+    ) -> Result<Self> {
+        let place = Self::check(target, existing, kind, inputs)?;
+        remove_stale(folder(&place));
+        let failed = |source| Error::Io {
+            path: target.to_owned(),
+            action: "be created",
+            source,
+        };
+        let temporary = builder().tempdir_in(folder(&place)).map_err(failed)?;
+        remember(temporary.path());
+        let lock = lock(temporary.path()).map_err(failed)?;
+        Ok(Self {
+            temporary,
+            target: target.to_owned(),
+            place,
+            existing,
+            kind,
+            lock,
+        })
+    }
+
+    /// Refuses what [`AtomicFolder::create`] refuses, for those who have long to do before; gives the folder's place.
+    pub fn check(
+        target: &Path,
+        existing: Existing,
+        kind: FolderKind,
+        inputs: &[&Path],
+    ) -> Result<PathBuf> {
+        let place = place(target)?;
+        if place.exists() {
+            refuse_foreign(target, &place, kind)?;
+            if existing == Existing::Keep {
+                return Err(Error::Exists {
+                    path: target.to_owned(),
+                });
+            }
+            refuse_inputs(target, &place, inputs)?;
+        }
+        Ok(place)
+    }
+
+    /// The folder while it is being filled.
+    pub fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Makes the folder appear under its name.
+    pub fn commit(mut self) -> Result<()> {
+        let failed = |source| Error::Io {
+            path: self.target.clone(),
+            action: "be renamed into place",
+            source,
+        };
+        let new = self.temporary.path().to_owned();
+        if self.lock.take().is_some() {
+            fs::remove_file(new.join(LOCK)).map_err(failed)?;
+        }
+        for name in self.kind.files {
+            File::open(new.join(name))
+                .and_then(|file| file.sync_all())
+                .map_err(failed)?;
+        }
+        let is_there = self.place.exists();
+        if is_there {
+            if self.existing == Existing::Keep {
+                return Err(Error::Exists { path: self.target });
+            }
+            // It may have changed since the start.
+            refuse_foreign(&self.target, &self.place, self.kind)?;
+        }
+        if is_there {
+            let permissions = fs::metadata(&self.place).map_err(failed)?.permissions();
+            fs::set_permissions(&new, permissions).map_err(failed)?;
+        }
+        let old = is_there.then(|| aside(&new));
+        // A signal waits until there is a folder under the name again.
+        settle(&new, || swap(&new, &self.place, old.as_deref())).map_err(failed)?;
+        // Its old name is free, and may be somebody else's by now.
+        let _ = self.temporary.keep();
+        let Some(old) = old else {
+            return Ok(());
+        };
+        remember(&old);
+        settle(&old, || fs::remove_dir_all(&old)).map_err(|source| Error::Io {
+            path: old.clone(),
+            action: "be removed, though it was replaced",
+            source,
+        })
+    }
+}
+
+/// Renames a folder into place; what is there is renamed aside first, and back if that fails.
+fn swap(new: &Path, place: &Path, aside: Option<&Path>) -> io::Result<()> {
+    let Some(aside) = aside else {
+        return fs::rename(new, place);
+    };
+    fs::rename(place, aside)?;
+    fs::rename(new, place).inspect_err(|_| {
+        // Where this fails too, the folder is still whole under its other name.
+        let _ = fs::rename(aside, place);
+    })
+}
+
+/// A name beside a temporary folder that nobody else takes.
+fn aside(temporary: &Path) -> PathBuf {
+    let mut name = OsString::from(temporary);
+    name.push(ASIDE);
+    name.into()
+}
+
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX);
+    // Temporary folders are private by default; a finished one should be as readable as any other.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    builder
+}
+
+/// Where a target lies once all links are followed.
+fn place(target: &Path) -> Result<PathBuf> {
+    let failed = |source| Error::Io {
+        path: target.to_owned(),
+        action: "be created",
+        source,
+    };
+    match fs::symlink_metadata(target) {
+        Ok(found) if found.is_symlink() => match target.canonicalize() {
+            Ok(place) => Ok(place),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::Foreign {
+                path: target.to_owned(),
+                found: "is a link to nothing".into(),
+            }),
+            Err(error) => Err(failed(error)),
+        },
+        Ok(_) => target.canonicalize().map_err(failed),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(target.to_owned()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Refuses whatever is there unless it is a folder of a kind.
+fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
+    let foreign = |found: String| {
+        Err(Error::Foreign {
+            path: target.to_owned(),
+            found,
+        })
+    };
+    if !place.is_dir() {
+        return foreign("is a file, and no folder".into());
+    }
+    let failed = |source| Error::Io {
+        path: target.to_owned(),
+        action: "be listed",
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(place).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_file = entry.file_type().map_err(failed)?.is_file();
+        if !is_file || !kind.files.contains(&name.as_str()) {
+            return foreign(format!(
+                "holds \"{name}\", which is no part of {}",
+                kind.name
+            ));
+        }
+        names.push(name);
+    }
+    if names.is_empty() {
+        return foreign(format!("is an empty folder, and not {}", kind.name));
+    }
+    match kind
+        .files
+        .iter()
+        .find(|name| !names.iter().any(|n| n == *name))
+    {
+        Some(name) => foreign(format!("is not {}: it has no \"{name}\"", kind.name)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a folder that is an input, holds one or lies in one.
+fn refuse_inputs(target: &Path, place: &Path, inputs: &[&Path]) -> Result<()> {
+    for &input in inputs {
+        let Ok(found) = input.canonicalize() else {
+            continue;
+        };
+        if place.starts_with(&found) || found.starts_with(place) {
+            return Err(Error::HoldsInput {
+                path: target.to_owned(),
+                input: input.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Locks a new folder; `None` where the file system knows no locks.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let name = path.join(LOCK);
+    let file = File::create(&name)?;
+    if file.try_lock().is_ok() {
+        return Ok(Some(file));
+    }
+    // Without a lock that holds, nobody may take the folder for one that was left behind.
+    fs::remove_file(name)?;
+    Ok(None)
+}
+
+/// Removes the unfinished folders of processes that are gone.
+fn remove_stale(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder
+            && name.starts_with(PREFIX)
+            && name.ends_with(SUFFIX)
+            && is_stale(&entry.path())
+        {
+            // Of others it may not be possible, and the new folder does not depend on it.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether a folder has a lock that nobody holds, and had time to be locked.
+fn is_stale(path: &Path) -> bool {
+    let Ok(file) = File::open(path.join(LOCK)) else {
+        return false;
+    };
+    let is_old = file
+        .metadata()
+        .and_then(|found| found.modified())
+        .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED));
+    is_old && file.try_lock().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const KIND: FolderKind = FolderKind {
+        name: "a set",
+        files: &["head", "body"],
+    };
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn start(target: &Path, existing: Existing, inputs: &[&Path]) -> Result<AtomicFolder> {
+        let folder = AtomicFolder::create(target, existing, KIND, inputs)?;
+        for name in KIND.files {
+            fs::write(
+                folder.path().join(name),
+                target.as_os_str().as_encoded_bytes(),
+            )
+            .unwrap();
+        }
+        Ok(folder)
+    }
+
+    fn make(target: &Path, existing: Existing) -> Result<()> {
+        start(target, existing, &[])?.commit()
+    }
+
+    fn complaint(target: &Path, inputs: &[&Path]) -> String {
+        start(target, Existing::Replace, inputs)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_folder_appears_whole() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("set");
+        drop(start(&target, Existing::Keep, &[]).unwrap());
+        assert!(names(parent.path()).is_empty());
+        for existing in [Existing::Keep, Existing::Replace] {
+            make(&target, existing).unwrap();
+            assert_eq!(names(parent.path()), ["set"]);
+            assert_eq!(names(&target), ["body", "head"]);
+        }
+        assert!(matches!(
+            make(&target, Existing::Keep),
+            Err(Error::Exists { .. })
+        ));
+    }
+
+    #[test]
+    fn only_its_like_is_replaced() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("home");
+        fs::create_dir(&target).unwrap();
+        assert!(complaint(&target, &[]).contains("is an empty folder, and not a set"));
+        fs::write(target.join("head"), "").unwrap();
+        assert!(complaint(&target, &[]).contains("it has no \"body\""));
+        fs::write(target.join("body"), "").unwrap();
+        fs::write(target.join("letter"), "dear").unwrap();
+        assert!(complaint(&target, &[]).contains("holds \"letter\", which is no part of a set"));
+        assert_eq!(fs::read(target.join("letter")).unwrap(), b"dear");
+        fs::remove_file(target.join("letter")).unwrap();
+        fs::create_dir(target.join("deep")).unwrap();
+        assert!(complaint(&target, &[]).contains("holds \"deep\""));
+        fs::remove_dir(target.join("deep")).unwrap();
+        make(&target, Existing::Replace).unwrap();
+
+        let file = parent.path().join("file");
+        fs::write(&file, "dear").unwrap();
+        assert!(complaint(&file, &[]).contains("is a file, and no folder"));
+        assert_eq!(fs::read(&file).unwrap(), b"dear");
+        assert_eq!(names(parent.path()), ["file", "home"]);
+    }
+
+    #[test]
+    fn a_file_that_comes_meanwhile_is_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("set");
+        make(&target, Existing::Keep).unwrap();
+        let folder = start(&target, Existing::Replace, &[]).unwrap();
+        fs::write(target.join("letter"), "dear").unwrap();
+        assert!(matches!(folder.commit(), Err(Error::Foreign { .. })));
+        assert_eq!(names(&target), ["body", "head", "letter"]);
+
+        let late = parent.path().join("late");
+        let folder = start(&late, Existing::Keep, &[]).unwrap();
+        fs::create_dir(&late).unwrap();
+        assert!(matches!(folder.commit(), Err(Error::Exists { .. })));
+        assert_eq!(names(parent.path()), ["late", "set"]);
+    }
+
+    #[test]
+    fn inputs_are_not_replaced() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("set");
+        make(&target, Existing::Keep).unwrap();
+        let input = target.join("head");
+        for input in [parent.path(), &target, &input, &target.join("../set")] {
+            let text = complaint(&target, &[input]);
+            assert!(text.contains("is, holds or lies in the input"), "{text}");
+        }
+        // What is not there yet takes nothing away from what it lies in.
+        start(
+            &parent.path().join("new"),
+            Existing::Replace,
+            &[parent.path()],
+        )
+        .unwrap();
+        start(&target, Existing::Replace, &[Path::new("/no/such/input")]).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_and_their_folders_are_replaced() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let parent = tempfile::tempdir().unwrap();
+        let (real, link) = (parent.path().join("deep/real"), parent.path().join("link"));
+        fs::create_dir(parent.path().join("deep")).unwrap();
+        symlink("deep/real", &link).unwrap();
+        assert!(complaint(&link, &[]).contains("is a link to nothing"));
+        make(&real, Existing::Keep).unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
+        make(&link, Existing::Replace).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let written = fs::read(real.join("head")).unwrap();
+        assert_eq!(written, link.as_os_str().as_encoded_bytes());
+        let mode = fs::metadata(&real).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(names(&parent.path().join("deep")), ["real"]);
+        assert!(complaint(&link, &[&real]).contains("lies in the input"));
+    }
+
+    #[test]
+    fn what_cannot_take_its_place_leaves_the_old() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("set");
+        make(&target, Existing::Keep).unwrap();
+        let missing = parent.path().join("gone");
+        let error = swap(&missing, &target, Some(&aside(&missing))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(names(parent.path()), ["set"]);
+        assert_eq!(names(&target), ["body", "head"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = |name: &str, age: Duration| {
+            let folder = parent.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("body"), "half").unwrap();
+            let lock = File::create(folder.join(LOCK)).unwrap();
+            lock.set_modified(std::time::SystemTime::now() - age)
+                .unwrap();
+            lock
+        };
+        let minutes = Duration::from_mins(2);
+        left(".terrane-stale.part", minutes);
+        left(".terrane-young.part", Duration::ZERO);
+        left(".terrane-set.part.old", minutes);
+        left("mine.part", minutes);
+        let held = left(".terrane-held.part", minutes);
+        held.lock().unwrap();
+        fs::create_dir(parent.path().join(".terrane-bare.part")).unwrap();
+        fs::write(parent.path().join(".terrane-file.part"), "file").unwrap();
+        make(&parent.path().join("set"), Existing::Keep).unwrap();
+        assert_eq!(
+            names(parent.path()),
+            [
+                ".terrane-bare.part",
+                ".terrane-file.part",
+                ".terrane-held.part",
+                ".terrane-set.part.old",
+                ".terrane-young.part",
+                "mine.part",
+                "set"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_being_filled_is_not_stale() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = start(&parent.path().join("set"), Existing::Keep, &[]).unwrap();
+        let past = std::time::SystemTime::now() - Duration::from_mins(9);
+        let lock = File::open(folder.path().join(LOCK)).unwrap();
+        lock.set_modified(past).unwrap();
+        make(&parent.path().join("other"), Existing::Keep).unwrap();
+        folder.commit().unwrap();
+        assert_eq!(names(parent.path()), ["other", "set"]);
+    }
+}

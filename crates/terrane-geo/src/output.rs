@@ -1,0 +1,328 @@
+//! A file to be written: where it goes, what it may replace, and what it must not be.
+//!
+//! Every file that a user names as an output passes through here, so that no command can replace its own input, a device,
+//! a folder, or a file of another kind.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// Whether an existing file may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It is refused.
+    Keep,
+    /// It is replaced when the new one is complete.
+    Replace,
+}
+
+/// What a file holds, which the ending of its name should not contradict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A neural terrain file.
+    Terrain,
+    /// An elevation raster, or one derived from it.
+    Raster,
+    /// The weights of a network.
+    Model,
+    /// A plan of shards.
+    Plan,
+    /// Anything: the name was chosen knowingly, or by the program.
+    Any,
+}
+
+impl Kind {
+    /// Endings that say what a file holds. A name with another ending, or none, says nothing.
+    const ENDINGS: [(Self, &[&str]); 4] = [
+        (Self::Terrain, &["trn"]),
+        (
+            Self::Raster,
+            &[
+                "tif", "tiff", "gtiff", "vrt", "img", "asc", "hgt", "bil", "flt", "dem", "dt0",
+                "dt1", "dt2", "jp2", "nc", "grd", "xyz", "las", "laz", "png", "zarr",
+            ],
+        ),
+        (Self::Model, &["safetensors", "pth", "pt"]),
+        (Self::Plan, &["json"]),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Terrain => "a neural terrain file",
+            Self::Raster => "a raster",
+            Self::Model => "a model",
+            Self::Plan => "a plan of shards",
+            Self::Any => "any file",
+        }
+    }
+
+    /// The ending that a file of this kind usually has.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Terrain => "trn",
+            Self::Raster => "tif",
+            Self::Model => "safetensors",
+            Self::Plan => "json",
+            Self::Any => "",
+        }
+    }
+
+    fn of(ending: &str) -> Option<Self> {
+        Self::ENDINGS
+            .iter()
+            .find(|(_, endings)| endings.contains(&ending))
+            .map(|(kind, _)| *kind)
+    }
+}
+
+/// A file to be written.
+#[derive(Debug, Clone)]
+pub struct Output<'a> {
+    path: &'a Path,
+    existing: Existing,
+    kind: Kind,
+    inputs: Vec<&'a Path>,
+}
+
+impl<'a> Output<'a> {
+    /// A file of a kind at a path.
+    pub fn new(path: &'a Path, existing: Existing, kind: Kind) -> Self {
+        Self {
+            path,
+            existing,
+            kind,
+            inputs: Vec::new(),
+        }
+    }
+
+    /// A file that the program itself named, such as a part of a folder that it fills.
+    pub fn named_here(path: &'a Path, existing: Existing) -> Self {
+        Self::new(path, existing, Kind::Any)
+    }
+
+    /// Says what the file is made of: it must not be one of these, by whatever name or link.
+    #[must_use]
+    pub fn made_of<P: AsRef<Path> + ?Sized + 'a>(
+        mut self,
+        inputs: impl IntoIterator<Item = &'a P>,
+    ) -> Self {
+        self.inputs.extend(inputs.into_iter().map(AsRef::as_ref));
+        self
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &'a Path {
+        self.path
+    }
+
+    /// Whether an existing file may be replaced.
+    pub(crate) fn existing(&self) -> Existing {
+        self.existing
+    }
+
+    /// Refuses what must not be written to; returns where the file will really be: links are followed.
+    pub fn check(&self) -> Result<PathBuf> {
+        let path = || self.path.to_owned();
+        let target = follow_links(self.path).ok_or_else(|| Error::NotReplaceable {
+            path: path(),
+            what: "a link that leads to itself",
+        })?;
+        let found = std::fs::metadata(&target).ok();
+        if let Some(found) = &found {
+            if found.is_dir() {
+                return Err(Error::IsFolder { path: path() });
+            }
+            if !found.is_file() {
+                return Err(Error::NotReplaceable {
+                    path: path(),
+                    what: special(found),
+                });
+            }
+        }
+        for input in &self.inputs {
+            if is_same_file(&target, input) {
+                return Err(Error::IsInput {
+                    path: path(),
+                    input: input.to_path_buf(),
+                });
+            }
+        }
+        self.check_ending()?;
+        if let Some(found) = found {
+            if self.existing == Existing::Keep {
+                return Err(Error::Exists { path: path() });
+            }
+            if found.permissions().readonly() {
+                return Err(Error::NotReplaceable {
+                    path: path(),
+                    what: "read-only",
+                });
+            }
+        }
+        Ok(target)
+    }
+
+    fn check_ending(&self) -> Result<()> {
+        let ending = self
+            .path
+            .extension()
+            .and_then(OsStr::to_str)
+            .map(str::to_ascii_lowercase);
+        let said = ending.as_deref().and_then(Kind::of);
+        match (said, ending) {
+            (Some(said), Some(ending)) if self.kind != Kind::Any && said != self.kind => {
+                Err(Error::OtherEnding {
+                    path: self.path.to_owned(),
+                    ending,
+                    said: said.name(),
+                    kind: self.kind.name(),
+                    right: self.kind.ending(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a path leads to in the end, whether or not something is there; `None` where links lead round in a circle.
+fn follow_links(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    // As many as Linux follows.
+    for _ in 0..40 {
+        match std::fs::read_link(&path) {
+            Ok(next) => path = folder(&path).join(next),
+            Err(_) => return Some(path),
+        }
+    }
+    None
+}
+
+/// Whether two paths are one file or folder, by whatever name or link.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        if let (Some(a), Some(b)) = (identity(a), identity(b)) {
+            return a == b;
+        }
+    }
+    match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+#[cfg(unix)]
+fn special(metadata: &std::fs::Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = metadata.file_type();
+    if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn special(_: &std::fs::Metadata) -> &'static str {
+    "no regular file"
+}
+
+/// The folder a file lies in.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_no_input_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("a.tif");
+        std::fs::write(&input, b"precious").unwrap();
+        let mut names = vec![input.clone(), folder.path().join("./b/../a.tif")];
+        std::fs::create_dir(folder.path().join("b")).unwrap();
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link.tif");
+            std::os::unix::fs::symlink("a.tif", &link).unwrap();
+            names.push(link);
+        }
+        let hard = folder.path().join("hard.tif");
+        std::fs::hard_link(&input, &hard).unwrap();
+        names.push(hard);
+        for name in names {
+            let output = Output::new(&name, Existing::Replace, Kind::Raster).made_of([&input]);
+            assert!(
+                matches!(output.check(), Err(Error::IsInput { .. })),
+                "{}",
+                name.display()
+            );
+        }
+        let other = folder.path().join("c.tif");
+        let output = Output::new(&other, Existing::Keep, Kind::Raster).made_of([&input]);
+        assert_eq!(output.check().unwrap(), other);
+    }
+
+    #[test]
+    fn an_ending_that_says_something_else_is_refused() {
+        let check = |name: &str, kind| Output::new(Path::new(name), Existing::Keep, kind).check();
+        for (name, kind) in [
+            ("no/a.tif", Kind::Terrain),
+            ("no/a.TIFF", Kind::Terrain),
+            ("no/a.trn", Kind::Raster),
+            ("no/a.safetensors", Kind::Raster),
+            ("no/a.tif", Kind::Model),
+            ("no/a.trn", Kind::Plan),
+        ] {
+            let error = check(name, kind).unwrap_err();
+            assert!(matches!(error, Error::OtherEnding { .. }), "{error}");
+        }
+        for (name, kind) in [
+            ("no/a.trn", Kind::Terrain),
+            ("no/a", Kind::Terrain),
+            ("no/a.out", Kind::Raster),
+            ("no/a.tif", Kind::Any),
+        ] {
+            check(name, kind).unwrap();
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = |path: &Path| {
+            Output::new(path, Existing::Replace, Kind::Terrain)
+                .check()
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(kind(Path::new("/dev/null")).contains("is a device"));
+        assert!(kind(folder.path()).contains("is a folder"));
+        let circle = folder.path().join("circle");
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        assert!(kind(&circle).contains("leads to itself"));
+        let locked = folder.path().join("locked.trn");
+        std::fs::write(&locked, b"kept").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o400);
+        std::fs::set_permissions(&locked, mode).unwrap();
+        assert!(kind(&locked).contains("read-only"));
+        // A link to nothing is followed to where the file will be.
+        let link = folder.path().join("link.trn");
+        std::os::unix::fs::symlink("there.trn", &link).unwrap();
+        let output = Output::new(&link, Existing::Keep, Kind::Terrain);
+        assert_eq!(output.check().unwrap(), folder.path().join("there.trn"));
+    }
+}
