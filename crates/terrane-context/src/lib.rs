@@ -36,7 +36,7 @@ pub use distribution::{
 pub use error::{Error, Result};
 pub use grid::Grid;
 pub use model::{LayerWeights, Model, WIDTHS_KEY, to_bytes};
-pub use network::{GREATEST, LayerShape, Network, WEIGHT_UNIT, Widths};
+pub use network::{GREATEST, LayerShape, MOST_WIDTH, Network, WEIGHT_UNIT, Widths};
 pub use planes::{CONSTANTS, PHASES, Planes, Tap, Taps};
 pub use stream::Effort;
 pub use tile::{Tile, Transform};

@@ -176,7 +176,7 @@ pub struct Widths {
 }
 
 /// Limit of any width: what a hostile file may ask for.
-const MOST_WIDTH: usize = 512;
+pub const MOST_WIDTH: usize = 512;
 
 /// Names a layer and its shape: what trainer, file and network agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,6 +34,7 @@ fn main() {
             _ => Rate::Lossless,
         },
         is_f32: true,
+        source_step_m: 0.0,
         effort: effort.parse().unwrap(),
     };
     let heights: Vec<f64> = std::fs::read(tiles)

@@ -1,15 +1,26 @@
-//! Rows of heights that become tiles: strip by strip, and half as many rows for the next level.
+//! Heights that become tiles: strip by strip, and half as many rows for the next level.
+//!
+//! A strip is a row of tiles. Only tiles that may have data are held, so memory follows what is there and not the extent
+//! of the raster.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use terrane_format::{LevelTile, Pyramid, TileId};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window};
 
 use crate::Error;
+use crate::encode::Heights;
 use crate::fill::halve;
 use crate::journal::Journal;
 use crate::measured::Measured;
+use crate::resources::Resources;
 use crate::tile_codec::TileCodec;
+
+/// Pixels that are read at a time, so that a strip of any width is read in parts. As wide as that a raster whose blocks
+/// are whole rows is read once.
+const READ_PIXELS: usize = 1 << 25;
 
 /// A tile with data, ready to be written.
 pub(crate) struct EncodedTile {
@@ -22,9 +33,12 @@ pub(crate) struct EncodedTile {
 /// Makes the tiles of strips.
 pub(crate) struct Coder<'a> {
     pub(crate) pyramid: &'a Pyramid,
-    pub(crate) codec: &'a TileCodec,
-    pub(crate) journal: Option<&'a Journal>,
-    pub(crate) jobs: usize,
+    codec: &'a TileCodec,
+    journal: Option<&'a Journal>,
+    jobs: usize,
+    memory: MemoryLimit,
+    /// Threads that are alone, one per job: what a network computes must not depend on how many share a product.
+    alone: Vec<ThreadPool>,
 }
 
 /// A part of a level, whose rows come from the top.
@@ -62,14 +76,32 @@ impl Part {
             height: self.height.div_ceil(2),
         }
     }
+
+    /// Columns of a tile, which is counted from the part's left.
+    fn columns(&self, tile: usize, side: usize) -> usize {
+        side.min(self.width - tile * side)
+    }
 }
+
+/// Heights of tiles of a strip, by their column in the part.
+type Blocks = BTreeMap<usize, Vec<f64>>;
 
 /// Rows of one level that wait to become tiles.
 struct Strip {
     part: Part,
     /// The first row that waits.
     row: usize,
-    rows: Vec<f64>,
+    /// How many wait.
+    waiting: usize,
+    /// The tiles among them that have something.
+    blocks: Blocks,
+}
+
+impl Strip {
+    /// Rows that the strip has when it is whole.
+    fn rows(&self, side: usize) -> usize {
+        side.min(self.part.height - self.row)
+    }
 }
 
 /// Takes tiles in the order of a file.
@@ -83,6 +115,8 @@ pub(crate) struct Cascade<'a> {
     pub(crate) beyond: Option<Vec<f64>>,
     /// Tiles made, with or without data.
     pub(crate) done: u64,
+    /// Bytes of rows that wait.
+    held: u64,
 }
 
 impl<'a> Cascade<'a> {
@@ -96,7 +130,8 @@ impl<'a> Cascade<'a> {
             strips.push(Strip {
                 part,
                 row: 0,
-                rows: Vec::new(),
+                waiting: 0,
+                blocks: Blocks::new(),
             });
             part = next;
         }
@@ -105,90 +140,237 @@ impl<'a> Cascade<'a> {
             strips,
             beyond: (!is_top).then(Vec::new),
             done: 0,
+            held: 0,
         }
     }
 
-    /// Adds rows of the first level; whole strips become tiles.
-    pub(crate) fn push(&mut self, rows: Vec<f64>, take: &mut Take) -> Result<(), Error> {
-        self.fall(0, rows, take)
+    fn side(&self) -> usize {
+        self.coder.pyramid.side().into()
     }
 
-    fn fall(&mut self, index: usize, rows: Vec<f64>, take: &mut Take) -> Result<(), Error> {
-        let side = usize::from(self.coder.pyramid.side());
-        let Some(strip) = self.strips.get_mut(index) else {
-            if let Some(beyond) = &mut self.beyond {
-                beyond.extend(rows);
+    /// Reads the next strip of the first level and makes its tiles. The part lies at `corner` of what is read.
+    pub(crate) fn read_strip(
+        &mut self,
+        corner: (usize, usize),
+        heights: &mut dyn Heights,
+        take: &mut Take,
+    ) -> Result<(), Error> {
+        let side = self.side();
+        let strip = &self.strips[0];
+        let (row, rows) = (strip.row, strip.rows(side));
+        let (width, tiles) = (strip.part.width, strip.part.width.div_ceil(side));
+        let window = |first: usize, end: usize| Window {
+            column: corner.0 + first * side,
+            row: corner.1 + row,
+            width: (end * side).min(width) - first * side,
+            height: rows,
+        };
+        let most = (READ_PIXELS / (side * side)).max(1);
+        let mut first = 0;
+        while first < tiles {
+            if !heights.touches(window(first, first + 1)) {
+                first += 1;
+                continue;
             }
+            let mut end = first + 1;
+            while end < tiles && end - first < most && heights.touches(window(end, end + 1)) {
+                end += 1;
+            }
+            let part = window(first, end);
+            let read = heights.read(part)?;
+            let blocks = cut(&read, part.width, first, side);
+            drop(read);
+            self.tiles(0, blocks, take)?;
+            first = end;
+        }
+        self.strips[0].waiting = rows;
+        self.finish_strip(0, take)
+    }
+
+    /// Adds whole rows of the first level; full strips become tiles.
+    pub(crate) fn push_rows(&mut self, rows: &[f64], take: &mut Take) -> Result<(), Error> {
+        let side = self.side();
+        let width = self.strips[0].part.width;
+        for (tile, block) in cut(rows, width, 0, side) {
+            let columns = self.strips[0].part.columns(tile, side);
+            self.add(0, tile * side, columns, &block)?;
+        }
+        self.advance(0, rows.len() / width, take)
+    }
+
+    /// Puts a block at a column of pixels into the rows of a level that come next.
+    fn add(
+        &mut self,
+        index: usize,
+        column: usize,
+        width: usize,
+        block: &[f64],
+    ) -> Result<(), Error> {
+        let side = self.side();
+        let Some(strip) = self.strips.get_mut(index) else {
             return Ok(());
         };
-        strip.rows.extend(rows);
-        let waiting = strip.rows.len() / strip.part.width;
-        let is_last = strip.row + waiting == strip.part.height;
-        if waiting < side && !is_last {
-            return Ok(());
+        let tile = column / side;
+        let (wide, rows) = (strip.part.columns(tile, side), strip.rows(side));
+        if !strip.blocks.contains_key(&tile) {
+            self.held += (wide * rows * 8) as u64;
+            self.coder.memory.check(
+                "the overviews of so wide a raster",
+                self.held,
+                "take smaller tiles, or ",
+            )?;
         }
-        let rows = std::mem::take(&mut strip.rows);
-        let Part {
-            level,
-            first,
-            width,
-            ..
-        } = strip.part;
-        let first = TileId {
-            column: first.column,
-            row: first.row + strip.row / side,
-        };
-        strip.row += waiting;
-        for tile in self.coder.tiles(level, first, &rows, width)? {
-            take(tile)?;
-        }
-        self.done += width.div_ceil(side) as u64;
-        if index + 1 < self.strips.len() || self.beyond.is_some() {
-            return self.fall(index + 1, halve(&rows, width), take);
+        let into = strip
+            .blocks
+            .entry(tile)
+            .or_insert_with(|| vec![f64::NAN; wide * rows]);
+        for (row, heights) in block.chunks_exact(width).enumerate() {
+            let start = (strip.waiting + row) * wide + column % side;
+            into[start..start + width].copy_from_slice(heights);
         }
         Ok(())
     }
+
+    /// Counts rows that were added to a level; a full strip becomes tiles.
+    fn advance(&mut self, index: usize, rows: usize, take: &mut Take) -> Result<(), Error> {
+        let side = self.side();
+        let Some(strip) = self.strips.get_mut(index) else {
+            return Ok(());
+        };
+        strip.waiting += rows;
+        if strip.waiting < strip.rows(side) {
+            return Ok(());
+        }
+        let blocks = std::mem::take(&mut strip.blocks);
+        self.held -= blocks
+            .values()
+            .map(|block| block.len() as u64 * 8)
+            .sum::<u64>();
+        self.tiles(index, blocks, take)?;
+        self.finish_strip(index, take)
+    }
+
+    /// Makes tiles of the strip at hand, and adds them at half the resolution to the next level.
+    fn tiles(&mut self, index: usize, blocks: Blocks, take: &mut Take) -> Result<(), Error> {
+        let side = self.side();
+        let strip = &self.strips[index];
+        let level = strip.part.level;
+        let first = TileId {
+            column: strip.part.first.column,
+            row: strip.part.first.row + strip.row / side,
+        };
+        for tile in self.coder.tiles(level, first, &blocks)? {
+            take(tile)?;
+        }
+        let is_last = index + 1 == self.strips.len();
+        for (tile, block) in blocks {
+            let width = self.strips[index].part.columns(tile, side);
+            let (column, half) = (tile * side / 2, halve(&block, width));
+            if is_last {
+                self.add_beyond(index, column, width.div_ceil(2), &half);
+            } else {
+                self.add(index + 1, column, width.div_ceil(2), &half)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a block into the rows that somebody else goes on with.
+    fn add_beyond(&mut self, index: usize, column: usize, width: usize, block: &[f64]) {
+        let part = &self.strips[index].part;
+        let (across, down) = (part.width.div_ceil(2), part.height.div_ceil(2));
+        let first = self.strips[index].row / 2;
+        let Some(beyond) = &mut self.beyond else {
+            return;
+        };
+        beyond.resize(across * down, f64::NAN);
+        for (row, heights) in block.chunks_exact(width).enumerate() {
+            let start = (first + row) * across + column;
+            beyond[start..start + width].copy_from_slice(heights);
+        }
+    }
+
+    fn finish_strip(&mut self, index: usize, take: &mut Take) -> Result<(), Error> {
+        let side = self.side();
+        let strip = &mut self.strips[index];
+        let rows = std::mem::take(&mut strip.waiting);
+        strip.row += rows;
+        self.done += strip.part.width.div_ceil(side) as u64;
+        if index + 1 == self.strips.len()
+            && let Some(beyond) = &mut self.beyond
+        {
+            // Rows without any data count too.
+            let part = &self.strips[index].part;
+            beyond.resize(part.width.div_ceil(2) * part.height.div_ceil(2), f64::NAN);
+        }
+        self.advance(index + 1, rows.div_ceil(2), take)
+    }
 }
 
-impl Coder<'_> {
-    /// Encodes the tiles of one strip on all threads; those with data, in their order.
-    fn tiles(
-        &self,
-        level: u8,
-        first: TileId,
-        rows: &[f64],
-        width: usize,
-    ) -> Result<Vec<EncodedTile>, Error> {
-        let columns = width.div_ceil(usize::from(self.pyramid.side()));
+/// Rows cut into tiles, the first of which has a number; those without any data are left out.
+fn cut(rows: &[f64], width: usize, first: usize, side: usize) -> Blocks {
+    let mut blocks = Blocks::new();
+    for (tile, start) in (0..width).step_by(side).enumerate() {
+        let end = (start + side).min(width);
+        let part = || rows.chunks_exact(width).map(|row| &row[start..end]);
+        if part().any(|row| row.iter().any(|height| !height.is_nan())) {
+            blocks.insert(first + tile, part().flatten().copied().collect());
+        }
+    }
+    blocks
+}
+
+impl<'a> Coder<'a> {
+    /// A coder with as many threads as the resources allow.
+    pub(crate) fn new(
+        pyramid: &'a Pyramid,
+        codec: &'a TileCodec,
+        journal: Option<&'a Journal>,
+        resources: Resources,
+    ) -> Result<Self, Error> {
+        let jobs = resources.jobs_of(codec.encoding_bytes(pyramid.side().into()))?;
+        let alone = if codec.has_network() {
+            (0..jobs)
+                .map(|_| ThreadPoolBuilder::new().num_threads(1).build())
+                .collect::<Result<_, _>>()
+                .map_err(|error| Error::Threads(error.to_string()))?
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            pyramid,
+            codec,
+            journal,
+            jobs,
+            memory: resources.memory,
+            alone,
+        })
+    }
+
+    /// Encodes tiles of one strip on all threads; those with data, in their order.
+    fn tiles(&self, level: u8, first: TileId, blocks: &Blocks) -> Result<Vec<EncodedTile>, Error> {
+        let blocks: Vec<(&usize, &Vec<f64>)> = blocks.iter().collect();
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<Option<EncodedTile>>> =
-            Mutex::new((0..columns).map(|_| None).collect());
+            Mutex::new(blocks.iter().map(|_| None).collect());
         let failure: Mutex<Option<Error>> = Mutex::new(None);
-        let work = || {
-            // A pool of one: what a network computes must not depend on how many threads share a product.
-            let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let work = |alone: Option<&ThreadPool>| {
             loop {
-                let column = next.fetch_add(1, Ordering::Relaxed);
-                if column >= columns
-                    || failure
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .is_some()
-                {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let failed = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                if index >= blocks.len() || failed.is_some() {
                     return;
                 }
+                drop(failed);
+                let (column, heights) = blocks[index];
                 let id = TileId {
                     column: first.column + column,
                     row: first.row,
                 };
-                let tile = || self.tile(LevelTile { level, id }, column, rows, width);
-                let encoded = match &alone {
-                    Ok(pool) => pool.install(tile),
-                    Err(_) => tile(),
-                };
-                match encoded {
+                let tile = || self.tile(LevelTile { level, id }, heights);
+                match alone.map_or_else(tile, |pool| pool.install(tile)) {
                     Ok(encoded) => {
-                        done.lock().unwrap_or_else(PoisonError::into_inner)[column] = encoded;
+                        done.lock().unwrap_or_else(PoisonError::into_inner)[index] = encoded;
                     }
                     Err(error) => {
                         *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -197,8 +379,8 @@ impl Coder<'_> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.jobs.clamp(1, columns) {
-                scope.spawn(work);
+            for job in 0..self.jobs.min(blocks.len()) {
+                scope.spawn(move || work(self.alone.get(job)));
             }
         });
         if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -208,14 +390,8 @@ impl Coder<'_> {
         Ok(done.into_iter().flatten().collect())
     }
 
-    /// Encodes a tile that starts `column` tiles from the left of the rows.
-    fn tile(
-        &self,
-        place: LevelTile,
-        column: usize,
-        rows: &[f64],
-        width: usize,
-    ) -> Result<Option<EncodedTile>, Error> {
+    /// Encodes a tile; `None` where it has no data.
+    fn tile(&self, place: LevelTile, heights: &[f64]) -> Result<Option<EncodedTile>, Error> {
         let window = self.pyramid.window(place)?;
         let number = self.pyramid.number(place)?;
         let encoded = |(bytes, measured)| EncodedTile {
@@ -227,15 +403,14 @@ impl Coder<'_> {
         if let Some(known) = self.journal.and_then(|journal| journal.tile(number)) {
             return Ok(Some(encoded(known)));
         }
-        let start = column * usize::from(self.pyramid.side());
-        let heights: Vec<f64> = rows
-            .chunks(width)
-            .flat_map(|row| &row[start..start + window.width])
-            .copied()
-            .collect();
         let codec = self.codec.for_level(place.level);
-        let made = codec.encode(&heights, window)?;
-        Ok(made
-            .map(|(record, measured)| encoded((record.to_bytes(number, window.width), measured))))
+        let Some((record, measured)) = codec.encode(heights, window)? else {
+            return Ok(None);
+        };
+        let bytes = record.to_bytes(number, window.width);
+        if place.level == 0 {
+            codec.check_reached(&bytes, window)?;
+        }
+        Ok(Some(encoded((bytes, measured))))
     }
 }

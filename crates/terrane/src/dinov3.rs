@@ -186,6 +186,11 @@ impl Teacher {
         width
     }
 
+    /// Side of the patches it sees.
+    pub fn patch(&self) -> usize {
+        self.patch
+    }
+
     /// A teacher with published weights, under the names of the original, of Hugging Face's library or of timm's.
     ///
     /// What the file holds besides (rotary periods, masks, the token of masked patches, the norm of local crops) is

@@ -2,12 +2,13 @@
 
 use std::io::{Seek, Write};
 
-use terrane_format::{Header, Window, Writer};
+use terrane_format::{Header, TileGrid, Window, Writer};
 
 use crate::Error;
 use crate::cascade::{Cascade, Coder, EncodedTile, Part};
 use crate::journal::Journal;
 use crate::measured::Measured;
+use crate::resources::Resources;
 use crate::tile_codec::TileCodec;
 
 /// What an encoding reports after every strip.
@@ -21,8 +22,23 @@ pub struct EncodeProgress {
     pub bytes: u64,
 }
 
-/// Reads the heights of a window at full resolution, NaN where there is no data.
-pub type ReadHeights<'a> = dyn FnMut(Window) -> Result<Vec<f64>, Error> + 'a;
+/// Heights at full resolution, read by windows.
+pub trait Heights {
+    /// The heights of a window, row by row, NaN where there is no data.
+    fn read(&mut self, window: Window) -> Result<Vec<f64>, Error>;
+
+    /// Whether there may be data in a window; what cannot have any is not read, and takes no memory.
+    fn touches(&self, window: Window) -> bool {
+        let _ = window;
+        true
+    }
+}
+
+impl<F: FnMut(Window) -> Result<Vec<f64>, Error>> Heights for F {
+    fn read(&mut self, window: Window) -> Result<Vec<f64>, Error> {
+        self(window)
+    }
+}
 
 /// Is told after every strip how far an encoding is.
 pub type Report<'a> = dyn FnMut(EncodeProgress) -> Result<(), Error> + 'a;
@@ -38,8 +54,8 @@ pub struct Encoding<'a> {
     pub embedded: Option<&'a [u8]>,
     /// Tiles that need not be made again.
     pub journal: Option<&'a Journal>,
-    /// Threads.
-    pub jobs: usize,
+    /// Threads and memory.
+    pub resources: Resources,
 }
 
 impl Encoding<'_> {
@@ -50,7 +66,7 @@ impl Encoding<'_> {
     pub fn run<W: Write + Seek>(
         self,
         file: W,
-        read: &mut ReadHeights,
+        heights: &mut dyn Heights,
         progress: &mut Report,
     ) -> Result<(W, Measured), Error> {
         let pyramid = self.header.pyramid.clone();
@@ -58,26 +74,13 @@ impl Encoding<'_> {
         if let Some(bytes) = self.embedded {
             writer.embed_model(bytes)?;
         }
-        let coder = Coder {
-            pyramid: &pyramid,
-            codec: self.codec,
-            journal: self.journal,
-            jobs: self.jobs,
-        };
+        let coder = Coder::new(&pyramid, self.codec, self.journal, self.resources)?;
         let part = Part::whole(&pyramid, 0);
-        let (width, height) = (part.width, part.height);
+        let rows = pyramid.grid(0).map_or(0, TileGrid::rows);
         let mut cascade = Cascade::new(coder, part, pyramid.levels() - 1);
         let mut measured = Measured::default();
-        let side = usize::from(pyramid.side());
-        for row in (0..height).step_by(side) {
-            let window = Window {
-                column: 0,
-                row,
-                width,
-                height: side.min(height - row),
-            };
-            let rows = read(window)?;
-            cascade.push(rows, &mut |tile: EncodedTile| {
+        for _ in 0..rows {
+            cascade.read_strip((0, 0), heights, &mut |tile: EncodedTile| {
                 writer.tile(tile.number, &tile.bytes)?;
                 if let Some(journal) = self.journal {
                     journal.keep(tile.number, &tile.bytes, &tile.measured)?;

@@ -56,9 +56,37 @@ pub enum Error {
         /// What it is.
         value: String,
     },
+    /// A rate that a tile cannot have.
+    #[error(
+        "the tile at column {column}, row {row} cannot be brought to {target} bits per pixel: it still takes {reached:.3}"
+    )]
+    Unreachable {
+        /// Its first column.
+        column: usize,
+        /// Its first row.
+        row: usize,
+        /// What was asked for.
+        target: f64,
+        /// What there is to have.
+        reached: f64,
+    },
+    /// Threads could not be started.
+    #[error("threads cannot be started: {0}")]
+    Threads(String),
+    /// More memory than may be taken.
+    #[error(transparent)]
+    Memory(#[from] terrane_format::MemoryError),
     /// The encoding was stopped.
     #[error("the encoding was stopped")]
     Stopped,
+    /// A journal that cannot be used.
+    #[error("{} {reason}", path.display())]
+    Journal {
+        /// Its file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A shard that cannot be used.
     #[error("shard {number} {reason}")]
     Shard {

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use terrane_context::{Codec, Model};
+use terrane_format::MemoryLimit;
 
 use crate::model::{ModelError, TrainedModel};
 
@@ -78,11 +79,16 @@ pub enum FileModel {
 impl FileModel {
     /// Reads a model of either kind from the bytes of its file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
+        Self::from_bytes_within(bytes, MemoryLimit::default())
+    }
+
+    /// As [`FileModel::from_bytes`], where a network may take so much memory.
+    pub fn from_bytes_within(bytes: &[u8], memory: MemoryLimit) -> Result<Self, ModelError> {
         match ContextModel::from_bytes(bytes) {
             Ok(model) => Ok(Self::Context(Arc::new(model))),
             // Without widths it is no context model at all, and may be the other kind.
             Err(ModelError::Context(terrane_context::Error::Missing { .. })) => {
-                let model = TrainedModel::from_bytes(bytes, &Device::flex())?;
+                let model = TrainedModel::from_bytes_within(bytes, &Device::flex(), memory)?;
                 Ok(Self::Network(Arc::new(model)))
             }
             Err(error) => Err(error),
@@ -144,6 +150,12 @@ impl FileModel {
             Self::Network(_) => None,
             Self::Context(model) => Some(&model.codec),
         }
+    }
+
+    /// Memory that a tile takes beside its pixels.
+    pub(crate) fn working_bytes(&self) -> u64 {
+        let network = self.network();
+        network.map_or(0, |model| model.config.working_bytes().unwrap_or(u64::MAX))
     }
 
     /// The side that tiles must have, where they must.

@@ -1,7 +1,7 @@
 //! Finished tiles of an encoding, kept beside it so that one that was stopped can go on.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +15,10 @@ use crate::file_model::FileModel;
 use crate::measured::Measured;
 use crate::tile_codec::TileCodec;
 
+/// The first bytes of a journal: whatever else has its name is not touched.
+const MAGIC: [u8; 8] = *b"\x89TRJ\r\n\x1a\n";
+/// Magic and fingerprint.
+const HEAD: usize = MAGIC.len() + 32;
 /// Number, length and five measures before each record.
 const ENTRY: usize = 8 + 4 + Measured::BYTES;
 
@@ -41,8 +45,8 @@ impl Journal {
     ) -> Result<Self, Error> {
         let model = codec.model.as_ref().map(FileModel::sha256);
         let settings = format!(
-            "{header:?} {model:?} {} {:?} {:?} {} {} {identity}",
-            codec.bits, codec.coding, codec.rate, codec.is_f32, codec.effort
+            "{header:?} {model:?} {} {:?} {:?} {} {} {} {identity}",
+            codec.bits, codec.coding, codec.rate, codec.is_f32, codec.source_step_m, codec.effort
         );
         let fingerprint: [u8; 32] = Sha256::digest(settings).into();
         let mut file = OpenOptions::new()
@@ -52,11 +56,29 @@ impl Journal {
             .truncate(false)
             .open(path)
             .map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let mut start = [0; 32];
+        let refuse = |reason| Error::Journal {
+            path: path.to_owned(),
+            reason,
+        };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(refuse("is being written by another encoding"));
+            }
+            // Without locks two encodings at once are the user's to avoid.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let mut start = Vec::new();
+        let mut head = (&file).take(HEAD as u64);
+        head.read_to_end(&mut start).map_err(failed)?;
+        let said = start.len().min(MAGIC.len());
+        if start[..said] != MAGIC[..said] {
+            return Err(refuse(
+                "is no journal of an encoding: move it away, or name another output",
+            ));
+        }
         let mut known = HashMap::new();
-        let mut end = 32;
-        if length >= 32 && file.read_exact(&mut start).is_ok() && start == fingerprint {
+        let mut end = HEAD as u64;
+        if start.get(MAGIC.len()..) == Some(&fingerprint) {
             // What was cut off in the middle of an entry is written again.
             while let Some((number, bytes, measured)) = entry(&mut file) {
                 known.insert(number, (end + ENTRY as u64, bytes, measured));
@@ -64,6 +86,7 @@ impl Journal {
             }
         } else {
             file.seek(SeekFrom::Start(0)).map_err(failed)?;
+            file.write_all(&MAGIC).map_err(failed)?;
             file.write_all(&fingerprint).map_err(failed)?;
         }
         file.set_len(end).map_err(failed)?;

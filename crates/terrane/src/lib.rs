@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod batch;
 pub mod blocks;
 mod cascade;
@@ -26,6 +27,7 @@ pub mod merge;
 pub mod methods;
 pub mod model;
 mod normalise;
+mod outline;
 pub mod parallel;
 pub mod quantise;
 pub mod random;
@@ -33,6 +35,7 @@ pub mod released;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod resample;
+mod resources;
 pub mod shard;
 pub mod surface;
 pub mod tape;
@@ -43,16 +46,19 @@ mod tile_source;
 mod wave;
 pub mod weights;
 
+pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use batch::batch;
 pub use error::Error;
 pub use file_model::{ContextModel, FileModel, Profile};
 pub use measured::Measured;
 pub use model::TrainedModel;
 pub use normalise::{Normalisation, Normalise};
+pub use outline::ArrayShape;
 #[cfg(feature = "remote")]
 pub use remote::RemoteFile;
+pub use resources::Resources;
 pub use surface::{Sample, Surface};
-pub use terrain::{Terrain, hexadecimal, open, source};
+pub use terrain::{Terrain, hexadecimal, open, source, source_with};
 pub use terrane_context as context;
 pub use terrane_format as format;
 pub use tile_codec::{Rate, TileCodec};

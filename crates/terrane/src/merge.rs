@@ -13,6 +13,7 @@ use crate::cascade::{Cascade, Coder, EncodedTile, Part};
 use crate::division::Division;
 use crate::encode::{EncodeProgress, Report};
 use crate::measured::Measured;
+use crate::resources::Resources;
 use crate::shard::{ShardFile, ShardId};
 use crate::tile_codec::TileCodec;
 
@@ -32,8 +33,8 @@ pub struct Merge<'a> {
     pub division: &'a Division,
     /// SHA-256 of the plan.
     pub plan: [u8; 32],
-    /// Threads.
-    pub jobs: usize,
+    /// Threads and memory.
+    pub resources: Resources,
 }
 
 impl Merge<'_> {
@@ -61,12 +62,7 @@ impl Merge<'_> {
         if let Some(bytes) = self.embedded {
             writer.embed_model(bytes)?;
         }
-        let coder = Coder {
-            pyramid: &pyramid,
-            codec: self.codec,
-            journal: None,
-            jobs: self.jobs,
-        };
+        let coder = Coder::new(&pyramid, self.codec, None, self.resources)?;
         let top = self.division.top;
         let coarse = (top + 1 < pyramid.levels()).then(|| {
             let part = Part::whole(&pyramid, top + 1);
@@ -220,7 +216,7 @@ impl<W: Write + Seek> State<'_, W> {
             }
         }
         let writer = &mut self.writer;
-        coarse.push(rows, &mut |tile: EncodedTile| {
+        coarse.push_rows(&rows, &mut |tile: EncodedTile| {
             Ok(writer.tile(tile.number, &tile.bytes)?)
         })
     }

@@ -6,9 +6,9 @@ use burn::tensor::Device;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use terrane_format::tokens::{WIDTHS, alphabet};
-use terrane_format::{Error as FormatError, TokenTables};
+use terrane_format::{Error as FormatError, MemoryError, MemoryLimit, TokenTables};
 
-use crate::methods::{MethodConfig, Model};
+use crate::methods::{MethodConfig, Model, SettingError};
 use crate::normalise::Normalise;
 use crate::weights::{Array, Weights, WeightsError};
 
@@ -45,16 +45,21 @@ pub enum ModelError {
     #[error(transparent)]
     Context(#[from] terrane_context::Error),
     /// The configuration cannot be read.
-    #[error("its configuration cannot be read: {0}")]
+    #[error("its configuration cannot be read")]
     Config(#[from] toml::de::Error),
     /// The tables are not those of the network.
-    #[error("its tables cannot be used: {0}")]
+    #[error("its tables cannot be used")]
     Tables(#[from] FormatError),
     /// The configuration has sizes that no network can have.
-    #[error("its configuration has sizes that no network can have")]
-    Sizes,
+    #[error("its configuration cannot be used")]
+    Sizes(#[from] SettingError),
+    /// Its network would take more memory than may be taken.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// There are no tables, or not those of the network.
-    #[error("it has no tables for its symbols; `terrane tables MODEL --data DIR` makes them")]
+    #[error(
+        "it has no tables for its symbols; `terrane tables MODEL OUT --data DIR` makes a model that has"
+    )]
     NoTables,
 }
 
@@ -100,6 +105,15 @@ pub fn table_arrays(tables: &TokenTables) -> Vec<(String, Array)> {
 impl TrainedModel {
     /// Reads a model from the bytes of its file.
     pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self, ModelError> {
+        Self::from_bytes_within(bytes, device, MemoryLimit::default())
+    }
+
+    /// As [`TrainedModel::from_bytes`], where the network may take so much memory.
+    pub fn from_bytes_within(
+        bytes: &[u8],
+        device: &Device,
+        memory: MemoryLimit,
+    ) -> Result<Self, ModelError> {
         let mut weights = Weights::from_bytes(bytes)?;
         let missing = || WeightsError::Missing {
             name: CONFIG_KEY.into(),
@@ -115,9 +129,7 @@ impl TrainedModel {
                     .ok_or(ModelError::NoTables)?,
             );
         }
-        if !settings.method.is_sound() {
-            return Err(ModelError::Sizes);
-        }
+        settings.method.check()?;
         let [_, channels] = settings.method.token_shape();
         for (bits, array) in WIDTHS.iter().zip(&arrays) {
             let is_part = |size: &f32| size.fract() == 0.0 && (1.0..65_536.0).contains(size);
@@ -133,6 +145,23 @@ impl TrainedModel {
                 .map(|&size| size as u16)
                 .collect()
         })?;
+        // Nothing is made before everything that it is made of is there: a small file must not ask for a large network.
+        for (name, shape) in settings.method.arrays()? {
+            match weights.arrays.get(&name) {
+                None => return Err(WeightsError::Missing { name }.into()),
+                Some(array) if array.shape != shape => {
+                    return Err(WeightsError::Shape {
+                        name,
+                        expected: shape,
+                        found: array.shape.clone(),
+                    }
+                    .into());
+                }
+                Some(_) => {}
+            }
+        }
+        let working = settings.method.working_bytes().unwrap_or(u64::MAX);
+        memory.check("a tile of this model", working, "")?;
         let network = weights.load_into(settings.method.init(0, device))?;
         Ok(Self {
             name: settings.name,

@@ -1,76 +1,160 @@
 //! Files on web servers and in object stores, read by ranges.
 
+use std::pin::Pin;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::TryStreamExt;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    ReqwestConnector,
+};
+use object_store::http::HttpBuilder;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+use object_store::{
+    ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectStore, ObjectStoreExt,
+    ObjectStoreScheme, RetryConfig,
+};
 use terrane_format::{Error, Result, Source};
 use tokio::runtime::Runtime;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::address::{RemoteOptions, is_address, public_address, without_secrets};
+
+/// Bytes per second that must come once the time of a read is over.
+const LEAST_RATE: f64 = 16_384.0;
+/// How often a request that failed is sent again.
+const MOST_RETRIES: usize = 3;
+/// A single request has no time of its own; this is as good as none.
+const ENDLESS: Duration = Duration::from_hours(24);
+/// Characters of what a server said that are shown.
+const MOST_REASON: usize = 200;
 
 /// A file behind an address: `https://…`, `s3://…` and what else `object_store` knows. Keys of a store are taken from
-/// the environment, as its own tools do.
-#[derive(Debug)]
+/// the environment, as its own tools do; a name and a password, or a signature after `?`, are sent to the web server
+/// whose address holds them and are shown nowhere.
 pub struct RemoteFile {
+    /// As others may see it.
     address: String,
     store: Box<dyn ObjectStore>,
     path: Path,
-    runtime: Runtime,
+    timeout: Duration,
+    /// There until the file is dropped.
+    runtime: Option<Runtime>,
     length: OnceLock<u64>,
+}
+
+impl std::fmt::Debug for RemoteFile {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        // The store knows the secrets of its address.
+        formatter
+            .debug_struct("RemoteFile")
+            .field("address", &self.address)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RemoteFile {
     /// Whether a name is an address rather than a path.
     pub fn is_address(name: &str) -> bool {
-        name.split_once("://").is_some_and(|(scheme, _)| {
-            scheme.len() > 1 && scheme.chars().all(|letter| letter.is_ascii_alphanumeric())
-        })
+        is_address(name)
     }
 
     /// A file at an address; nothing is read yet.
     pub fn open(address: &str) -> Result<Self> {
+        Self::open_with(address, RemoteOptions::default())
+    }
+
+    /// As [`RemoteFile::open`], with a time for every read.
+    pub fn open_with(address: &str, options: RemoteOptions) -> Result<Self> {
         let failed = |reason: String| Error::Remote {
-            place: address.to_owned(),
+            place: public_address(address),
             reason,
         };
         let url = address
             .parse()
             .map_err(|error| failed(format!("it is no address ({error})")))?;
-        // Plain HTTP is for servers of one's own; keys are never sent to them unasked.
-        let settings = std::env::vars_os()
-            .filter_map(|(key, value)| {
-                Some((
-                    key.into_string().ok()?.to_ascii_lowercase(),
-                    value.into_string().ok()?,
-                ))
-            })
-            .filter(|(key, _)| {
-                ["aws_", "google_", "azure_"]
-                    .iter()
-                    .any(|store| key.starts_with(store))
-            })
-            .chain([("allow_http".to_owned(), "true".to_owned())]);
-        let (store, path) = object_store::parse_url_opts(&url, settings)
-            .map_err(|error| failed(error.to_string()))?;
+        let (store, path) = open_store(&url, options.timeout)
+            .map_err(|error| failed(without_secrets(&error.to_string())))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()?;
         Ok(Self {
-            address: address.to_owned(),
+            address: public_address(address),
             store,
             path,
-            runtime,
+            timeout: options.timeout,
+            runtime: Some(runtime),
             length: OnceLock::new(),
         })
+    }
+
+    fn error(&self, reason: impl Into<String>) -> Error {
+        Error::Remote {
+            place: self.address.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    fn late(&self) -> Error {
+        let seconds = self.timeout.as_secs_f64();
+        self.error(format!(
+            "it did not answer within {seconds} s; --remote-timeout gives it longer"
+        ))
+    }
+
+    /// What an error of the store comes down to.
+    fn failed(&self, error: &object_store::Error) -> Error {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(below) = cause.source() {
+            let http = below.downcast_ref::<HttpError>();
+            if http.is_some_and(|error| error.kind() == HttpErrorKind::Timeout) {
+                return self.late();
+            }
+            cause = below;
+        }
+        let text = cause.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        let brief: String = line.chars().take(MOST_REASON).collect();
+        let brief = brief.trim_end_matches([' ', ':']);
+        self.error(without_secrets(brief))
+    }
+
+    /// Does a part of a read until a moment.
+    async fn until<T>(
+        &self,
+        deadline: Instant,
+        work: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T> {
+        match timeout_at(deadline, work).await {
+            Err(_) => Err(self.late()),
+            Ok(outcome) => outcome.map_err(|error| self.failed(&error)),
+        }
+    }
+
+    fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let runtime = self.runtime.as_ref().expect("there until it is dropped");
+        runtime.block_on(work)
+    }
+}
+
+impl Drop for RemoteFile {
+    fn drop(&mut self) {
+        // Looking up a name cannot be given up; it must not hold up the program's end.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
 impl Source for RemoteFile {
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
-        let failed = |error: object_store::Error| Error::Remote {
-            place: self.address.clone(),
-            reason: error.to_string(),
-        };
         if length == 0 {
             return Ok(Vec::new());
         }
@@ -79,14 +163,24 @@ impl Source for RemoteFile {
             range: Some(range),
             ..GetOptions::default()
         };
-        self.runtime.block_on(async {
+        self.run(async {
+            let deadline = Instant::now() + self.timeout;
             let answer = self
-                .store
-                .get_opts(&self.path, options)
-                .await
-                .map_err(failed)?;
+                .until(deadline, self.store.get_opts(&self.path, options))
+                .await?;
             self.length.get_or_init(|| answer.meta.size);
-            Ok(answer.bytes().await.map_err(failed)?.to_vec())
+            let mut parts = answer.into_stream();
+            let mut bytes = Vec::new();
+            loop {
+                let earned = Duration::from_secs_f64(bytes.len() as f64 / LEAST_RATE);
+                let Some(part) = self.until(deadline + earned, parts.try_next()).await? else {
+                    return Ok(bytes);
+                };
+                if part.len() > length - bytes.len() {
+                    return Err(self.error("it sent more than it was asked for"));
+                }
+                bytes.extend_from_slice(&part);
+            }
         })
     }
 
@@ -94,14 +188,195 @@ impl Source for RemoteFile {
         if let Some(&length) = self.length.get() {
             return Ok(length);
         }
-        let failed = |error: object_store::Error| Error::Remote {
-            place: self.address.clone(),
-            reason: error.to_string(),
-        };
-        let meta = self
-            .runtime
-            .block_on(self.store.head(&self.path))
-            .map_err(failed)?;
+        let deadline = Instant::now() + self.timeout;
+        let meta = self.run(self.until(deadline, self.store.head(&self.path)))?;
         Ok(*self.length.get_or_init(|| meta.size))
+    }
+}
+
+/// The store behind an address, and the place of the file in it.
+fn open_store(url: &Url, timeout: Duration) -> object_store::Result<(Box<dyn ObjectStore>, Path)> {
+    let is_web = matches!(url.scheme(), "http" | "https");
+    // A signed address is a web server's, whoever runs it.
+    let scheme = match ObjectStoreScheme::parse(url)?.0 {
+        _ if is_web && url.query().is_some() => ObjectStoreScheme::Http,
+        scheme => scheme,
+    };
+    let retry = RetryConfig {
+        max_retries: MOST_RETRIES,
+        retry_timeout: timeout,
+        ..RetryConfig::default()
+    };
+    match scheme {
+        ObjectStoreScheme::Http => {
+            let (base, connector) = Connector::of(url);
+            let client = ClientOptions::new()
+                // Plain HTTP is for servers of one's own; keys are never sent to them unasked.
+                .with_allow_http(true)
+                .with_connect_timeout(timeout / 3)
+                .with_timeout(ENDLESS);
+            let store = HttpBuilder::new()
+                .with_client_options(client)
+                .with_retry(retry)
+                .with_http_connector(connector)
+                .with_url(base)
+                .build()?;
+            Ok((Box::new(store), Path::from_url_path(url.path())?))
+        }
+        ObjectStoreScheme::AmazonS3 => {
+            let seconds = |time: Duration| format!("{}ms", time.as_millis());
+            let settings = [
+                (ClientConfigKey::AllowHttp, "true".to_owned()),
+                (ClientConfigKey::ConnectTimeout, seconds(timeout / 3)),
+                (ClientConfigKey::Timeout, seconds(ENDLESS)),
+            ];
+            let builder = keys_of_environment()
+                .chain(settings.map(|(key, value)| (AmazonS3ConfigKey::Client(key), value)))
+                .fold(AmazonS3Builder::new(), |builder, (key, value)| {
+                    builder.with_config(key, value)
+                });
+            let store = builder
+                .with_url(url.as_str())
+                .with_retry(retry)
+                .with_http_connector(Connector::default())
+                .build()?;
+            let (_, path) = ObjectStoreScheme::parse(url)?;
+            Ok((Box::new(store), path))
+        }
+        // Says what it does not know.
+        _ => object_store::parse_url(url),
+    }
+}
+
+/// What the environment says of a store of objects.
+fn keys_of_environment() -> impl Iterator<Item = (AmazonS3ConfigKey, String)> {
+    std::env::vars_os().filter_map(|(key, value)| {
+        let key = key.into_string().ok()?.to_ascii_lowercase();
+        let key = key.starts_with("aws_").then(|| key.parse().ok())??;
+        Some((key, value.into_string().ok()?))
+    })
+}
+
+/// Makes clients that send what stands in an address besides host and path.
+#[derive(Debug, Clone, Default)]
+struct Connector {
+    query: Option<String>,
+    authorization: Option<HeaderValue>,
+}
+
+impl Connector {
+    /// The server of an address, and what else the address holds but for the path.
+    fn of(url: &Url) -> (Url, Self) {
+        let has_name = !url.username().is_empty() || url.password().is_some();
+        let authorization = has_name.then(|| {
+            let mut pair = percent_decoded(url.username());
+            pair.push(b':');
+            pair.extend(percent_decoded(url.password().unwrap_or_default()));
+            format!("Basic {}", BASE64.encode(pair))
+        });
+        let connector = Self {
+            query: url.query().map(str::to_owned),
+            authorization: authorization.and_then(|text| {
+                let mut value = HeaderValue::from_str(&text).ok()?;
+                value.set_sensitive(true);
+                Some(value)
+            }),
+        };
+        let mut base = url.clone();
+        // What has a host can be without them.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        base.set_path("");
+        base.set_query(None);
+        base.set_fragment(None);
+        (base, connector)
+    }
+}
+
+/// A text with its `%20` and the like as bytes.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let pair = bytes.get(at + 1).zip(bytes.get(at + 2));
+        let code = pair.and_then(|(&high, &low)| Some(digit(high)? << 4 | digit(low)?));
+        match code {
+            Some(code) if byte == b'%' => {
+                plain.push(code as u8);
+                at += 3;
+            }
+            _ => {
+                plain.push(byte);
+                at += 1;
+            }
+        }
+    }
+    plain
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(Client {
+            inner: ReqwestConnector::default().connect(options)?,
+            own: self.clone(),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    inner: HttpClient,
+    own: Connector,
+}
+
+impl Client {
+    async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if let Some(query) = &self.own.query {
+            let address = format!("{}?{query}", request.uri());
+            *request.uri_mut() = address
+                .parse()
+                .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        }
+        if let Some(value) = &self.own.authorization {
+            request.headers_mut().insert("authorization", value.clone());
+        }
+        let answer = self.inner.execute(request).await?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        // Whatever a server says with an error would be read to its end, and there may be none.
+        let (head, _) = answer.into_parts();
+        Ok(HttpResponse::from_parts(head, Vec::new().into()))
+    }
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'a>>;
+
+impl HttpService for Client {
+    fn call<'own, 'answer>(&'own self, request: HttpRequest) -> Answer<'answer>
+    where
+        'own: 'answer,
+        Self: 'answer,
+    {
+        Box::pin(self.send(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_taken_out_of_the_address_and_sent_as_it_was_meant() {
+        let url = "https://user:se%20cret%2f@host/x?signature=1".parse();
+        let (base, connector) = Connector::of(&url.unwrap());
+        assert_eq!(base.as_str(), "https://host/");
+        assert_eq!(connector.query.as_deref(), Some("signature=1"));
+        let value = connector.authorization.unwrap();
+        let encoded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
+        assert_eq!(BASE64.decode(encoded).unwrap(), b"user:se cret/");
+        assert_eq!(percent_decoded("100%, %4"), b"100%, %4");
     }
 }

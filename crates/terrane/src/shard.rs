@@ -18,8 +18,9 @@ use terrane_format::{Pyramid, Source, TileId, Window, limits, record};
 use crate::Error;
 use crate::cascade::{Cascade, Coder, EncodedTile, Part};
 use crate::division::Area;
-use crate::encode::{EncodeProgress, ReadHeights, Report};
+use crate::encode::{EncodeProgress, Heights, Report};
 use crate::measured::Measured;
+use crate::resources::Resources;
 use crate::tile_codec::TileCodec;
 
 const MAGIC: [u8; 8] = *b"\x89TRS\r\n\x1a\n";
@@ -71,8 +72,8 @@ pub struct ShardEncoding<'a> {
     pub area: Area,
     /// The coarsest level that it has.
     pub top: u8,
-    /// Threads.
-    pub jobs: usize,
+    /// Threads and memory.
+    pub resources: Resources,
 }
 
 impl ShardEncoding<'_> {
@@ -80,7 +81,7 @@ impl ShardEncoding<'_> {
     pub fn run(
         self,
         file: &mut dyn Write,
-        read: &mut ReadHeights,
+        heights: &mut dyn Heights,
         progress: &mut Report,
     ) -> Result<Measured, Error> {
         let whole = self.area.window(self.pyramid);
@@ -93,23 +94,14 @@ impl ShardEncoding<'_> {
             width: whole.width,
             height: whole.height,
         };
-        let coder = Coder {
-            pyramid: self.pyramid,
-            codec: self.codec,
-            journal: None,
-            jobs: self.jobs,
-        };
+        let coder = Coder::new(self.pyramid, self.codec, None, self.resources)?;
         let mut writer = ShardWriter::create(file, self.id)?;
         let side = usize::from(self.pyramid.side());
         let mut cascade = Cascade::new(coder, part, self.top);
         let mut measured = Measured::default();
-        for row in (0..whole.height).step_by(side) {
-            let window = Window {
-                row: whole.row + row,
-                height: side.min(whole.height - row),
-                ..whole
-            };
-            cascade.push(read(window)?, &mut |tile: EncodedTile| {
+        let corner = (whole.column, whole.row);
+        for _ in (0..whole.height).step_by(side) {
+            cascade.read_strip(corner, heights, &mut |tile: EncodedTile| {
                 if tile.level == 0 {
                     measured.join(&tile.measured);
                 }

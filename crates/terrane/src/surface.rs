@@ -8,11 +8,15 @@ use terrane_format::{LevelTile, TileId};
 
 use crate::Error;
 use crate::kernel::{PixelJet, interpolate, step};
+use crate::parallel::in_parallel;
 use crate::terrain::Terrain;
 use crate::tile_codec::Tile;
 
 /// Half the width, in pixels, of the band in which one tile passes into the next: up to the pixel centres.
 const BAND: f64 = 0.5;
+
+/// Points of one tile that a thread takes at a time.
+const POINTS: usize = 4096;
 
 /// The surface at a point, in map units and metres.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,6 +104,45 @@ impl<'a> Surface<'a> {
                 second(along_y, along_y),
             ],
         })
+    }
+
+    /// The surface at many points, in their order; `None` where there is no data. They are taken tile by tile, so that
+    /// every tile is decoded about once, however the points are scattered.
+    pub fn at_points(
+        &self,
+        points: &[(f64, f64)],
+        jobs: usize,
+    ) -> Result<Vec<Option<Sample>>, Error> {
+        let tile = |&(x, y): &(f64, f64)| {
+            let (column, row) = self.pixel(x, y);
+            // A cast takes what is outside, or no number, to the nearest tile: there is no height there anyway.
+            (row as usize / self.side, column as usize / self.side)
+        };
+        let mut order: Vec<usize> = (0..points.len()).collect();
+        order.sort_by_cached_key(|&index| tile(&points[index]));
+        let parts: Vec<&[usize]> = order
+            .chunk_by(|&a, &b| tile(&points[a]) == tile(&points[b]))
+            .flat_map(|part| part.chunks(POINTS))
+            .collect();
+        let jobs = self.terrain.decoders(jobs)?;
+        let sampled = in_parallel(0..parts.len(), jobs, &|part| {
+            let at = |&index: &usize| {
+                let (x, y) = points[index];
+                match self.at(x, y) {
+                    Ok(sample) => Ok(Some(sample)),
+                    Err(Error::NoHeight { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            };
+            parts[part].iter().map(at).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut samples = vec![None; points.len()];
+        for (part, sampled) in parts.iter().zip(sampled) {
+            for (&index, sample) in part.iter().zip(sampled) {
+                samples[index] = sample;
+            }
+        }
+        Ok(samples)
     }
 
     /// The height at a place in pixels, or `None` where there is no data.

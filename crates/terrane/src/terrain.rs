@@ -5,26 +5,29 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use terrane_format::{
-    Coding, Header, LevelTile, LocalFile, Promise, Reader, Source, TileId, Window,
+    Coding, Header, LevelTile, LocalFile, MemoryLimit, Promise, Reader, Source, TileId, Window,
 };
 
 use crate::Error;
+use crate::address::RemoteOptions;
+#[cfg(feature = "remote")]
+use crate::address::is_address;
 use crate::file_model::FileModel;
 use crate::parallel::in_parallel;
+use crate::resources::Resources;
 use crate::surface::Surface;
-use crate::tile_codec::{Rate, Tile, TileCodec};
+use crate::tile_codec::{DECODING_BYTES, Rate, Tile, TileCodec};
 
 /// Decoded pixels that are kept, and tiles at most and at least.
 const KEPT_PIXELS: usize = 1 << 24;
 const KEPT: std::ops::RangeInclusive<usize> = 4..=64;
-/// Pixels that are read at once.
-const MOST_PIXELS: usize = 1 << 30;
 
 /// An open file: its description, its tiles, its surface.
 #[derive(Debug)]
 pub struct Terrain {
     reader: Reader,
     codec: TileCodec,
+    memory: MemoryLimit,
     tiles: Mutex<Kept>,
 }
 
@@ -43,12 +46,18 @@ pub fn open(path: impl AsRef<Path>) -> Result<Terrain, Error> {
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
 pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
+    source_with(path, RemoteOptions::default())
+}
+
+/// As [`source`], with what holds for an address.
+#[cfg_attr(
+    not(feature = "remote"),
+    expect(unused_variables, reason = "addresses cannot be read")
+)]
+pub fn source_with(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source>, Error> {
     #[cfg(feature = "remote")]
-    if let Some(address) = path
-        .to_str()
-        .filter(|name| crate::RemoteFile::is_address(name))
-    {
-        return Ok(Box::new(crate::RemoteFile::open(address)?));
+    if let Some(address) = path.to_str().filter(|name| is_address(name)) {
+        return Ok(Box::new(crate::RemoteFile::open_with(address, options)?));
     }
     Ok(Box::new(LocalFile::open(path)?))
 }
@@ -56,20 +65,34 @@ pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
 impl Terrain {
     /// Opens a file from any source, with its model where it is neither inside the file nor inside this program.
     pub fn open(source: Box<dyn Source>, model: Option<FileModel>) -> Result<Self, Error> {
+        Self::open_within(source, model, MemoryLimit::default())
+    }
+
+    /// As [`Terrain::open`], where the file may take so much memory.
+    pub fn open_within(
+        source: Box<dyn Source>,
+        model: Option<FileModel>,
+        memory: MemoryLimit,
+    ) -> Result<Self, Error> {
         let reader = Reader::open(source)?;
         let header = reader.header();
         let model = match &header.model {
             None => None,
             Some(id) => {
-                let model = match model.or_else(|| FileModel::built_in(&id.sha256)) {
-                    Some(model) => model,
-                    None => {
-                        FileModel::from_bytes(&reader.embedded_model()?.ok_or(Error::NoModel)?)?
-                    }
+                let known = model.or_else(|| FileModel::built_in(&id.sha256));
+                let model = if let Some(model) = known {
+                    model
+                } else {
+                    let bytes = reader.embedded_model(memory)?.ok_or(Error::NoModel)?;
+                    FileModel::from_bytes_within(&bytes, memory)?
                 };
                 if model.sha256() != id.sha256 {
                     return Err(Error::OtherModel {
-                        name: id.name.clone(),
+                        name: if id.name.is_empty() {
+                            "without a name".to_owned()
+                        } else {
+                            id.name.clone()
+                        },
                         expected: hexadecimal(&id.sha256),
                         found: hexadecimal(&model.sha256()),
                     });
@@ -94,13 +117,32 @@ impl Terrain {
                 _ => Rate::Tokens,
             },
             is_f32: header.promise == Promise::Lossless { as_f32: true },
+            source_step_m: 0.0,
             effort: 0,
         };
-        Ok(Self {
+        let terrain = Self {
             reader,
             codec,
+            memory,
             tiles: Mutex::default(),
-        })
+        };
+        // A tile that is too large for the memory should be known before one is decoded.
+        terrain.decoders(1)?;
+        Ok(terrain)
+    }
+
+    /// Memory that this file may take.
+    pub fn memory(&self) -> MemoryLimit {
+        self.memory
+    }
+
+    /// Threads that may decode tiles at a time, of so many.
+    pub fn decoders(&self, jobs: usize) -> Result<usize, Error> {
+        let side = u64::from(self.header().pyramid.side());
+        let model = self.codec.model.as_ref();
+        let bytes = DECODING_BYTES * side * side + model.map_or(0, FileModel::working_bytes);
+        let memory = self.memory;
+        Resources { jobs, memory }.jobs_of(bytes)
     }
 
     /// What the file holds.
@@ -176,6 +218,7 @@ impl Terrain {
     pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
         let places = self.places(level, window);
+        let jobs = self.decoders(jobs)?;
         let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
         in_parallel(0..places.len(), jobs, &|index| {
             if let Some(tile) = self.decode(places[index])? {
@@ -199,14 +242,12 @@ impl Terrain {
 
     fn check_window(&self, level: u8, window: Window) -> Result<(), Error> {
         let (width, height) = self.header().pyramid.size(level).unwrap_or_default();
-        let pixels = window.pixels().unwrap_or(usize::MAX);
-        if pixels > MOST_PIXELS {
-            return Err(Error::Setting {
-                what: "a window",
-                must: "of a thousand million pixels at most",
-                value: format!("{}x{}", window.width, window.height),
-            });
-        }
+        let pixels = window.pixels().unwrap_or(usize::MAX) as u64;
+        self.memory.check(
+            "the heights of such a window",
+            pixels.saturating_mul(8),
+            "read a smaller part or an overview, or ",
+        )?;
         if window.fits(width as usize, height as usize) {
             return Ok(());
         }

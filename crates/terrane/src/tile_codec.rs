@@ -12,7 +12,7 @@ use crate::field::{Field, RIM};
 use crate::file_model::FileModel;
 use crate::fill::fill;
 use crate::measured::Measured;
-use crate::methods::{Method, MethodConfig, Precision};
+use crate::methods::{Method, Precision};
 use crate::model::TrainedModel;
 use crate::quantise::{Quantised, quantise};
 use crate::tile_source::{Source, integer_heights, rounded, search_rmse, search_size};
@@ -33,7 +33,27 @@ pub enum Rate {
     Step(f64),
     /// Every height as it was.
     Lossless,
+    /// An overview of a file with a promise, which holds at full resolution alone: within so many metres, or what the eye
+    /// and the source's own step allow where that is more.
+    Overview {
+        /// The promise, as much coarser as the pixels are larger; 0 where nothing may be lost at full resolution.
+        bound_m: f64,
+        /// The level.
+        level: u8,
+    },
 }
+
+/// Half a centimetre is enough for the first overview of any survey, and twice as much for the next.
+const OVERVIEW_M: f64 = 0.005;
+/// An overview is at least so much finer than the range of a tile.
+const OVERVIEW_PARTS: f64 = 2048.0;
+/// Bytes that a tile takes at the least, whatever its pixels: one whose share of a rate is below cannot reach it.
+const LEAST_BYTES: f64 = 64.0;
+/// How far above its rate a tile may end.
+const NEAR: f64 = 1.02;
+/// Memory that encoding and decoding take per pixel of a tile, as measured.
+const ENCODING_BYTES: u64 = 160;
+pub(crate) const DECODING_BYTES: u64 = 96;
 
 /// Part of a tile's range that two machines may differ by in a network's output: far above what was ever seen (a few
 /// parts in a million), so that a promise holds everywhere.
@@ -55,6 +75,8 @@ pub struct TileCodec {
     pub rate: Rate,
     /// Whether the source holds 32-bit floats, which a lossless file gives back as such.
     pub is_f32: bool,
+    /// Metres from one height that the source can hold to the next, where it holds integers; 0 where it holds floats.
+    pub source_step_m: f64,
     /// How hard the context codec tries, from 0 to 3; decoding does not depend on it.
     pub effort: u8,
 }
@@ -118,12 +140,7 @@ impl Tile {
 
 fn tensor(tokens: &[f32], model: &TrainedModel) -> Tensor<3> {
     let [count, channels] = model.token_shape();
-    // Functa's latent is one token to the network.
-    let shape = if matches!(model.config, MethodConfig::Functa(_)) {
-        [1, 1, count]
-    } else {
-        [1, count, channels]
-    };
+    let shape = [1, count, channels];
     Tensor::from_data(TensorData::new(tokens.to_vec(), shape), &Device::flex())
 }
 
@@ -150,6 +167,18 @@ impl TileCodec {
             missing: missing.iter().any(|&missing| missing).then_some(missing),
             window,
         };
+        if let Rate::Overview { bound_m, level } = self.rate {
+            let rate = Rate::MaxError(self.overview_bound(&source, bound_m, level));
+            let codec = Self {
+                rate,
+                ..self.clone()
+            };
+            return codec.encode(heights, window);
+        }
+        if let Some(height) = source.flat() {
+            // Water stays flat, at its height, at any rate.
+            return Ok(Some(flat(&source, height)));
+        }
         let coded = match &self.model {
             Some(FileModel::Network(model))
                 if self.rate != Rate::Lossless && !self.is_scrap(model, window) =>
@@ -159,7 +188,8 @@ impl TileCodec {
             Some(FileModel::Context(model)) => self.encode_context(&source, &model.codec),
             _ => None,
         };
-        let (mut record, decoded) = coded.unwrap_or_else(|| self.encode_integers(&source));
+        let (mut record, decoded) =
+            coded.unwrap_or_else(|| self.encode_integers(&source, self.integer_step(&source)));
         let mut measured = Measured::default();
         for (index, (&height, &decoded)) in heights.iter().zip(&decoded).enumerate() {
             if !source.is_missing(index) {
@@ -168,6 +198,46 @@ impl TileCodec {
         }
         record.statistics = measured.of_tile();
         Ok(Some((record, measured)))
+    }
+
+    /// Refuses a tile that does not reach a rate of its own; `bytes` is its record.
+    pub(crate) fn check_reached(&self, bytes: &[u8], window: Window) -> Result<(), Error> {
+        let Rate::Bpp(target) = self.rate else {
+            return Ok(());
+        };
+        let pixels = (window.width * window.height) as f64;
+        let reached = bytes.len() as f64 * 8.0 / pixels;
+        if reached <= target * NEAR || target * pixels / 8.0 < LEAST_BYTES {
+            return Ok(());
+        }
+        Err(Error::Unreachable {
+            column: window.column,
+            row: window.row,
+            target,
+            reached,
+        })
+    }
+
+    /// How far an overview may be off.
+    fn overview_bound(&self, source: &Source, bound_m: f64, level: u8) -> f64 {
+        let (low, high) = source.range();
+        let enough = OVERVIEW_M * f64::from(level.saturating_sub(1)).exp2();
+        bound_m
+            .max(self.source_step_m / 2.0)
+            .max(enough.min((high - low) / OVERVIEW_PARTS))
+            // No finer than the floats that a decoded raster holds.
+            .max(4.0 * FLOAT_MARGIN * source.greatest())
+    }
+
+    /// Whether tiles go through a network of floats.
+    pub(crate) fn has_network(&self) -> bool {
+        matches!(self.model, Some(FileModel::Network(_)))
+    }
+
+    /// Memory that the encoding of a tile takes.
+    pub(crate) fn encoding_bytes(&self, side: usize) -> u64 {
+        let model = self.model.as_ref();
+        ENCODING_BYTES * (side * side) as u64 + model.map_or(0, FileModel::working_bytes)
     }
 
     /// Whether a tile at the raster's edge has so few pixels that tokens, which cost the same for any, are a waste.
@@ -181,10 +251,18 @@ impl TileCodec {
     pub fn for_level(&self, level: u8) -> Self {
         let factor = f64::from(level).exp2();
         let rate = match self.rate {
-            Rate::MaxError(bound) => Rate::MaxError(bound * factor),
+            rate if level == 0 => rate,
+            Rate::MaxError(bound) => Rate::Overview {
+                bound_m: bound * factor,
+                level,
+            },
+            Rate::Lossless => Rate::Overview {
+                bound_m: 0.0,
+                level,
+            },
             Rate::Rmse(target) => Rate::Rmse(target * factor),
             Rate::Step(step_m) => Rate::Step(step_m * factor),
-            rate @ (Rate::Tokens | Rate::Bpp(_) | Rate::Lossless) => rate,
+            rate @ (Rate::Tokens | Rate::Bpp(_) | Rate::Overview { .. }) => rate,
         };
         Self {
             rate,
@@ -310,7 +388,11 @@ impl TileCodec {
         }
         let differences = source.differences(&base);
         let remains = match self.rate {
-            Rate::Tokens | Rate::Lossless | Rate::Step(_) => None,
+            Rate::Tokens | Rate::Lossless | Rate::Overview { .. } => None,
+            Rate::Step(step_m) => source
+                .valid(&differences)
+                .any(|difference| difference.abs() > step_m / 2.0)
+                .then_some(step_m),
             Rate::MaxError(bound) => {
                 let margin = MACHINE_MARGIN * f64::from(map.range_m)
                     + FLOAT_MARGIN * (source.greatest() + bound);
@@ -355,12 +437,16 @@ impl TileCodec {
         Ok(Some((record, heights)))
     }
 
-    /// Heights as integers; always possible.
-    pub(crate) fn encode_integers(&self, source: &Source) -> (Record, Vec<f64>) {
+    /// The coarsest step of integers that gives the rate.
+    pub(crate) fn integer_step(&self, source: &Source) -> f64 {
         let width = source.window.width;
         let greatest = source.greatest();
-        let step_m = match self.rate {
-            Rate::MaxError(bound) => 2.0 * (bound - FLOAT_MARGIN * (greatest + bound)),
+        match self.rate {
+            Rate::MaxError(bound) => {
+                let step_m = 2.0 * (bound - FLOAT_MARGIN * (greatest + bound));
+                // A source that is coarser than its bound is kept as it is.
+                step_m.max(source.exact_step(self.is_f32))
+            }
             Rate::Rmse(target) => search_rmse(target, |step| source.rmse(source.heights, step))
                 .unwrap_or(greatest.max(1.0)),
             Rate::Bpp(target) => {
@@ -378,8 +464,13 @@ impl TileCodec {
                 search_size(budget, greatest, size).unwrap_or(greatest.max(1.0))
             }
             Rate::Step(step_m) => step_m,
-            Rate::Tokens | Rate::Lossless => source.exact_step(self.is_f32),
-        };
+            Rate::Tokens | Rate::Lossless | Rate::Overview { .. } => source.exact_step(self.is_f32),
+        }
+    }
+
+    /// Heights as integers of a step, or as their bits where there is none; always possible.
+    pub(crate) fn encode_integers(&self, source: &Source, step_m: f64) -> (Record, Vec<f64>) {
+        let greatest = source.greatest();
         let is_countable = step_m > 0.0 && greatest / step_m < MOST_STEPS;
         let integers = if is_countable {
             Integers {
@@ -409,6 +500,25 @@ impl TileCodec {
         }
         heights
     }
+}
+
+/// The record of a tile whose heights are all the same.
+fn flat(source: &Source, height: f64) -> (Record, Measured) {
+    let mut measured = Measured::default();
+    for _ in source.valid(source.heights) {
+        measured.add(height, height);
+    }
+    let record = Record {
+        statistics: measured.of_tile(),
+        missing: source.missing.clone(),
+        layer: Layer::Integers(Integers {
+            origin_m: height,
+            step_m: 1.0,
+            values: vec![0; source.heights.len()],
+        }),
+        remains: None,
+    };
+    (record, measured)
 }
 
 /// Heights of a window from tokens, patches passing into each other along their borders.

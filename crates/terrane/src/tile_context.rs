@@ -69,16 +69,32 @@ impl TileCodec {
                 self.at(&tile, target, |coded| coded.bytes as f64 * 8.0 / pixels)
             }
             Rate::Step(step_m) => tile.lossy(step_m, self.choice(), None),
-            Rate::Tokens => None,
+            Rate::Tokens | Rate::Overview { .. } => None,
         }?;
         // What defeats a wavelet (noise, spikes) may be shorter as integers.
         if matches!(self.rate, Rate::Lossless | Rate::MaxError(_)) {
-            let (record, heights) = self.encode_integers(source);
-            if size(&record, source) < coded.bytes {
-                return Some((record, heights));
+            let mut best = (coded.bytes, coded.record, coded.heights);
+            for step_m in self.integer_steps(source) {
+                let (record, heights) = self.encode_integers(source, step_m);
+                let bytes = size(&record, source);
+                if bytes < best.0 {
+                    best = (bytes, record, heights);
+                }
             }
+            return Some((best.1, best.2));
         }
         Some((coded.record, coded.heights))
+    }
+
+    /// Steps of integers that are worth a try: the coarsest, and the source's own where it is hardly finer.
+    fn integer_steps(&self, source: &Source) -> Vec<f64> {
+        let step_m = self.integer_step(source);
+        let own = source.exact_step(self.is_f32);
+        let mut steps = vec![step_m];
+        if own < step_m && own >= step_m / 2.0 {
+            steps.push(own);
+        }
+        steps
     }
 
     /// The shortest of what keeps a bound: a wavelet with what it leaves over (steps as multiples of the bound, as they
@@ -104,7 +120,15 @@ impl TileCodec {
             steps.iter().filter_map(code)
         });
         let whole = tile.lossless(2.0 * within, false);
-        wavelets.chain(whole).min_by_key(|coded| coded.bytes)
+        // A source that is as coarse as its bound is shortest as it is: rounding to another step adds noise.
+        let own = tile.source.exact_step(self.is_f32);
+        let own = (own >= within && own != 2.0 * within)
+            .then(|| tile.lossless(own, false))
+            .flatten();
+        wavelets
+            .chain(whole)
+            .chain(own)
+            .min_by_key(|coded| coded.bytes)
     }
 
     /// The step at which something measured reaches a target.
@@ -157,11 +181,9 @@ impl TileCodec {
         let size = [window.width, window.height];
         let decoded = codec.decode(&details.bytes, size, transform(details), 0);
         let decoded = decoded.map_err(crate::model::ModelError::from)?;
-        Ok(heights(
-            details,
-            &decoded,
-            self.rate == Rate::Lossless && self.is_f32,
-        ))
+        // What may be off is not rounded: an overview of a lossless file is.
+        let as_f32 = details.is_lossless && self.rate == Rate::Lossless && self.is_f32;
+        Ok(heights(details, &decoded, as_f32))
     }
 }
 

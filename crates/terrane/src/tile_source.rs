@@ -48,6 +48,23 @@ impl Source<'_> {
             .fold(0.0, |greatest, height| greatest.max(height.abs()))
     }
 
+    /// The lowest and the highest.
+    pub(crate) fn range(&self) -> (f64, f64) {
+        self.valid(self.heights)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), height| {
+                (low.min(height), high.max(height))
+            })
+    }
+
+    /// The height of all pixels, where they have one.
+    pub(crate) fn flat(&self) -> Option<f64> {
+        let mut heights = self.valid(self.heights);
+        let first = heights.next()?;
+        heights
+            .all(|height| height.to_bits() == first.to_bits())
+            .then_some(first)
+    }
+
     /// What decoded heights leave over.
     pub(crate) fn differences(&self, decoded: &[f64]) -> Vec<f64> {
         self.heights

@@ -8,6 +8,8 @@ use half::{bf16, f16};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 
+use crate::outline::ArrayShape;
+
 /// An array of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
@@ -79,6 +81,28 @@ impl Weights {
         Self {
             arrays: collector.arrays,
             metadata: BTreeMap::new(),
+        }
+    }
+
+    /// Refuses weights that are not those of a network with these arrays: every one must be there, and nothing else.
+    /// No network is needed for it, so that one is only made where its weights are at hand.
+    pub fn check(&self, arrays: &[ArrayShape]) -> Result<(), WeightsError> {
+        let mut unused: BTreeMap<&String, &Array> = self.arrays.iter().collect();
+        for (name, shape) in arrays {
+            let array = unused
+                .remove(name)
+                .ok_or_else(|| WeightsError::Missing { name: name.clone() })?;
+            if array.shape != *shape {
+                return Err(WeightsError::Shape {
+                    name: name.clone(),
+                    expected: shape.clone(),
+                    found: array.shape.clone(),
+                });
+            }
+        }
+        match unused.into_keys().next() {
+            Some(name) => Err(WeightsError::Surplus { name: name.clone() }),
+            None => Ok(()),
         }
     }
 
@@ -313,12 +337,6 @@ mod tests {
         let weights = Weights::of(&dense(1));
         let mut missing = weights.clone();
         missing.arrays.remove("bias");
-        assert_eq!(
-            missing.load_into(dense(2)).unwrap_err(),
-            WeightsError::Missing {
-                name: "bias".into()
-            }
-        );
         let mut surplus = weights.clone();
         surplus.arrays.insert(
             "gamma".into(),
@@ -327,19 +345,33 @@ mod tests {
                 values: vec![0.0],
             },
         );
-        assert_eq!(
-            surplus.load_into(dense(2)).unwrap_err(),
-            WeightsError::Surplus {
-                name: "gamma".into()
-            }
-        );
-        let mut shape = weights;
+        let mut shape = weights.clone();
         shape.arrays.insert(
             "bias".into(),
             Array {
                 shape: vec![3],
                 values: vec![0.0; 3],
             },
+        );
+        let arrays: Vec<_> = [("weight", vec![3, 2]), ("bias", vec![2])]
+            .map(|(name, shape)| (name.to_owned(), shape))
+            .into();
+        assert_eq!(weights.check(&arrays), Ok(()));
+        for other in [&missing, &surplus, &shape] {
+            let fault = other.check(&arrays).unwrap_err();
+            assert_eq!(fault, other.load_into(dense(2)).unwrap_err());
+        }
+        assert_eq!(
+            missing.load_into(dense(2)).unwrap_err(),
+            WeightsError::Missing {
+                name: "bias".into()
+            }
+        );
+        assert_eq!(
+            surplus.load_into(dense(2)).unwrap_err(),
+            WeightsError::Surplus {
+                name: "gamma".into()
+            }
         );
         assert!(matches!(
             shape.load_into(dense(2)),

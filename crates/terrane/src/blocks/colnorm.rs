@@ -24,6 +24,14 @@ impl PackedWeights {
         }
     }
 
+    /// As [`PackedWeights::new`], with the bias spread over ±`bound`.
+    pub(crate) fn with_bias(inputs: usize, outputs: usize, bound: f64, init: &mut Init) -> Self {
+        let weights = 1.0 / (inputs as f64).sqrt();
+        Self {
+            packed: init.uniform_with_last_row([inputs + 1, outputs], weights, bound),
+        }
+    }
+
     /// The weights `[in, out]`, as they are.
     pub fn weight(&self) -> Tensor<2> {
         let packed = self.packed.val();

@@ -5,7 +5,7 @@ use burn::tensor::activation::gelu;
 use burn::tensor::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Attention, Dense, Norm, are_sizes};
+use crate::blocks::{Attention, Check, Dense, Norm, are_depths, are_sizes, divides};
 use crate::init::Init;
 use crate::tape::keep;
 
@@ -24,10 +24,39 @@ pub struct DecoderConfig {
 }
 
 impl DecoderConfig {
-    /// Whether a decoder can have these sizes.
-    pub fn is_sound(&self) -> bool {
-        are_sizes(&[self.width, self.depth, self.hidden])
-            && self.width.is_multiple_of(self.attention_heads.max(1))
+    /// Refuses sizes that no decoder can have; keys are those of a method's configuration.
+    pub fn check(&self) -> Check {
+        are_sizes(&[
+            ("method.decoder.width", self.width),
+            ("method.decoder.hidden", self.hidden),
+        ])?;
+        are_depths(&[("method.decoder.depth", self.depth)])?;
+        if self.attention_heads == 0 {
+            return Ok(());
+        }
+        divides(
+            ("method.decoder.attention_heads", self.attention_heads),
+            ("method.decoder.width", self.width),
+        )
+    }
+
+    /// Floats that so many tokens take at most on their way through, all states with them.
+    pub(crate) fn working_floats(&self, tokens: u128) -> u128 {
+        let [width, hidden, depth] = [self.width, self.hidden, self.depth].map(|size| size as u128);
+        // Attention never has all its scores at once, unless it is differentiated.
+        tokens * (depth * width + 6 * width + 3 * hidden)
+    }
+
+    /// Floats that are kept of one tile until it is differentiated.
+    pub(crate) fn recorded_floats(&self, tokens: u128) -> u128 {
+        let [width, hidden, depth, heads] =
+            [self.width, self.hidden, self.depth, self.attention_heads].map(|size| size as u128);
+        let attention = if heads > 0 {
+            10 * tokens * width + 3 * heads * tokens * tokens
+        } else {
+            0
+        };
+        depth * (tokens * (6 * width + 4 * hidden) + attention)
     }
 }
 

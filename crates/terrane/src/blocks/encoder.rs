@@ -6,7 +6,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::attention::{attend, join_heads};
-use crate::blocks::{Dense, Norm, are_sizes, linear};
+use crate::blocks::{Check, Dense, Norm, are_depths, are_sizes, is_multiple, linear};
 use crate::init::Init;
 #[cfg(feature = "libtorch")]
 use crate::libtorch;
@@ -30,10 +30,32 @@ pub struct EncoderConfig {
 }
 
 impl EncoderConfig {
-    /// Whether an encoder can have these sizes.
-    pub fn is_sound(&self) -> bool {
-        are_sizes(&[self.width, self.depth, self.heads])
-            && self.width.is_multiple_of(4 * self.heads)
+    /// Refuses sizes that no encoder can have; keys are those of a method's configuration.
+    pub fn check(&self) -> Check {
+        are_sizes(&[("method.encoder.width", self.width)])?;
+        are_depths(&[("method.encoder.depth", self.depth)])?;
+        are_sizes(&[("method.encoder.heads", self.heads)])?;
+        // Half of a head turns with the row and half with the column, in pairs.
+        is_multiple(
+            ("method.encoder.width", self.width),
+            4 * self.heads,
+            "4 times method.encoder.heads",
+        )
+    }
+
+    /// Floats that are kept for an encoder of so many tokens, beside its weights.
+    pub(crate) fn table_floats(&self, tokens: u128) -> u128 {
+        let head = (self.width / self.heads) as u128;
+        // The angles are 64 bits wide while the tables are made.
+        4 * tokens * head + 2 * head * head
+    }
+
+    /// Floats that are kept of one tile until it is differentiated.
+    pub(crate) fn recorded_floats(&self, tokens: u128, features: u128) -> u128 {
+        let [width, depth, heads] = [self.width, self.depth, self.heads].map(|size| size as u128);
+        let hidden = width * 8 / 3;
+        tokens * 2 * features
+            + depth * (tokens * (22 * width + 7 * hidden) + 3 * heads * tokens * tokens)
     }
 }
 
@@ -70,7 +92,11 @@ impl Encoder {
                 .map(|layer| EncoderBlock::new(width, heads, layer, init))
                 .collect(),
             norm: Norm::new(width, init),
-            rotary: Rotary::new(across, width / heads, init.device()),
+            rotary: Rotary::new(
+                init.beside(across, 1),
+                init.beside(width / heads, 4),
+                init.device(),
+            ),
         }
     }
 

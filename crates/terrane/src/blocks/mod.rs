@@ -10,6 +10,7 @@ mod grid;
 mod jet;
 mod norm;
 mod patches;
+mod setting;
 mod siren;
 
 pub use attention::Attention;
@@ -24,17 +25,14 @@ pub use grid::{pixel_grid, pixel_positions};
 pub use jet::Jet;
 pub use norm::Norm;
 pub use patches::{join_patches, split_patches};
+pub use setting::{Check, SettingError};
+pub(crate) use setting::{are_depths, are_sizes, divides, is_frequency, is_multiple};
 pub use siren::{Modulation, Siren, SirenBias};
 
 use burn::module::Module;
 use burn::tensor::Tensor;
 
 use crate::init::Init;
-
-/// Sizes of a network that are neither nought nor beyond all reason.
-pub(crate) fn are_sizes(sizes: &[usize]) -> bool {
-    sizes.iter().all(|size| (1..=16_384).contains(size))
-}
 
 /// A normalisation followed by a dense layer, as every head of these methods is.
 #[derive(Module, Debug)]

@@ -83,6 +83,14 @@ impl Siren {
         Self { layers, omega }
     }
 
+    /// Floats of modulations of `sines` layers with one part, and of `networks` copies of the weights.
+    pub(crate) fn working_floats(width: u128, sines: u128, networks: u128) -> u128 {
+        // Single points are computed with 64 bits: see `Field`.
+        let modulations = 6 * sines * width;
+        let weights = 3 * width * (width * (sines - 1) + sines + 4);
+        modulations + networks * weights
+    }
+
     /// The sine layers and the linear one.
     pub(crate) fn parts(&self) -> (&[Dense], &Dense) {
         let last = self.layers.len() - 1;

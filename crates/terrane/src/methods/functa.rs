@@ -8,7 +8,10 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Dense, Jet, Modulation, Siren, SirenBias, are_sizes, linear, pixel_grid};
+use crate::blocks::{
+    Check, Dense, Jet, Modulation, Siren, SirenBias, are_depths, are_sizes, is_frequency, linear,
+    pixel_grid,
+};
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
 use crate::methods::{Method, Precision};
@@ -62,15 +65,32 @@ pub struct Functa {
 }
 
 impl Config {
-    /// Whether a network can have these sizes.
-    pub fn is_sound(&self) -> bool {
+    /// Refuses sizes that no network can have.
+    pub fn check(&self) -> Check {
         are_sizes(&[
-            self.side,
-            self.latent,
-            self.width,
-            self.sines,
-            self.inner_steps,
-        ]) && self.omega.is_finite()
+            ("method.side", self.side),
+            ("method.latent", self.latent),
+            ("method.width", self.width),
+        ])?;
+        are_depths(&[
+            ("method.sines", self.sines),
+            ("method.inner_steps", self.inner_steps),
+        ])?;
+        is_frequency("method.omega", self.omega)
+    }
+
+    /// Floats that the network and the decoding of a tile take at most, beside the weights.
+    pub(crate) fn working_floats(&self) -> u128 {
+        let [side, width, sines] = [self.side, self.width, self.sines].map(|size| size as u128);
+        let points = side * side;
+        points * (8 + 3 * width) + Siren::working_floats(width, sines, 1)
+    }
+
+    /// Floats that are kept of one tile until it is differentiated, all inner steps with them.
+    pub(crate) fn recorded_floats(&self) -> u128 {
+        let [side, width, sines, steps] =
+            [self.side, self.width, self.sines, self.inner_steps].map(|size| size as u128);
+        side * side * (8 + width * sines * (4 + 8 * steps))
     }
 
     /// The numbers of a latent, stored as so many tokens of one: each alone would need a step of its own.
@@ -81,7 +101,7 @@ impl Config {
     /// A network with initial weights.
     pub fn init(&self, init: &mut Init) -> Functa {
         let is_unit = self.coordinates == Coordinates::Unit;
-        let points = pixel_grid(self.side, init.device());
+        let points = pixel_grid(init.beside(self.side, 1), init.device());
         Functa {
             siren: Siren::new(self.width, self.sines, self.omega, SirenBias::Zero, init),
             modulation: Dense {

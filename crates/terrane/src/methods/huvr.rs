@@ -9,8 +9,8 @@ use burn::tensor::ops::ConvOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Decoder, DecoderConfig, Encoder, EncoderConfig, Head, PackedWeights, are_sizes,
-    fourier_features, linear, normalise_columns, split_patches, through,
+    Check, Decoder, DecoderConfig, Encoder, EncoderConfig, Head, PackedWeights, are_sizes, divides,
+    fourier_features, is_multiple, linear, normalise_columns, split_patches, through,
 };
 use crate::init::Init;
 use crate::methods::{Method, Precision, States};
@@ -68,17 +68,59 @@ pub struct Huvr {
 }
 
 impl Config {
-    /// Whether a network can have these sizes.
-    pub fn is_sound(&self) -> bool {
+    /// Refuses sizes that no network can have.
+    pub fn check(&self) -> Check {
         are_sizes(&[
+            ("method.side", self.side),
+            ("method.patch", self.patch),
+            ("method.bottleneck", self.bottleneck),
+            ("method.mlp_width", self.mlp_width),
+            ("method.frequencies", self.frequencies),
+        ])?;
+        divides(("method.patch", self.patch), ("method.side", self.side))?;
+        // The convolution gives as many pixels to every point of the ReLU network.
+        is_multiple(
+            ("method.patch", self.patch),
+            QUERIES,
+            "the points along a patch",
+        )?;
+        self.encoder.check()?;
+        self.decoder.check()
+    }
+
+    /// Floats that the network and the decoding of a tile take at most, beside the weights.
+    pub(crate) fn working_floats(&self) -> u128 {
+        let [side, patch, width, outputs] = [
             self.side,
             self.patch,
-            self.bottleneck,
             self.mlp_width,
-            self.frequencies,
-        ]) && self.side.is_multiple_of(self.patch)
-            && self.encoder.is_sound()
-            && self.decoder.is_sound()
+            CHANNELS * (self.patch / QUERIES).pow(2),
+        ]
+        .map(|size| size as u128);
+        let patches = (side / patch).pow(2);
+        let tokens = patches + 1;
+        let kernel = (KERNEL * KERNEL) as u128;
+        let features = patches * (QUERIES * QUERIES) as u128 * width;
+        self.encoder.table_floats(tokens)
+            + self.decoder.working_floats(tokens)
+            + tokens * 6 * width
+            + 4 * features
+            + 4 * kernel * width * outputs
+            + 8 * width * width
+            + 16 * side * side
+    }
+
+    /// Floats that are kept of one tile until it is differentiated.
+    pub(crate) fn recorded_floats(&self) -> u128 {
+        let [side, patch, width] = [self.side, self.patch, self.mlp_width].map(|size| size as u128);
+        let patches = (side / patch).pow(2);
+        let tokens = patches + 1;
+        let features = patches * (QUERIES * QUERIES) as u128 * width;
+        let pixels = CHANNELS as u128 * side * side;
+        self.encoder.recorded_floats(tokens, pixels / patches)
+            + self.decoder.recorded_floats(tokens)
+            + features * (8 + (KERNEL * KERNEL) as u128)
+            + 4 * pixels
     }
 
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
@@ -111,13 +153,8 @@ impl Config {
             .map(|inputs| PackedWeights::new(inputs, mlp_width, init))
             .into();
         let inputs = mlp_width * KERNEL * KERNEL;
-        let mut convolution = PackedWeights::new(inputs, outputs, init);
         // The convolution's bias starts wider than its weights: ±1/outputs.
-        let bias = init.uniform([1, outputs], 1.0 / outputs as f64).val();
-        convolution.packed = convolution.packed.map(|packed| {
-            let weight = packed.narrow(0, 0, inputs);
-            Tensor::cat(vec![weight, bias], 0)
-        });
+        let convolution = PackedWeights::with_bias(inputs, outputs, 1.0 / outputs as f64, init);
         Huvr {
             encoder: encoder_network,
             down,
@@ -127,7 +164,7 @@ impl Config {
             global_head,
             layers,
             convolution,
-            points: fourier_features(QUERIES, frequencies, init.device()),
+            points: fourier_features(QUERIES, init.beside(frequencies, 1), init.device()),
             patch,
         }
     }

@@ -11,10 +11,11 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm, Siren,
-    SirenBias, are_sizes, join_patches, pixel_grid, split_patches, through,
+    Check, Decoder, DecoderConfig, Dense, Encoder, EncoderConfig, Head, Jet, Modulation, Norm,
+    Siren, SirenBias, are_sizes, divides, is_frequency, join_patches, pixel_grid, split_patches,
+    through,
 };
-use crate::field::{Field, FieldUnits};
+use crate::field::{Field, FieldUnits, RIM};
 use crate::init::Init;
 use crate::methods::{Method, Precision, Rims, States};
 
@@ -87,13 +88,49 @@ pub struct HuvrSiren {
 }
 
 impl Config {
-    /// Whether a network can have these sizes.
-    pub fn is_sound(&self) -> bool {
-        are_sizes(&[self.side, self.patch, self.bottleneck, self.siren_width])
-            && self.side.is_multiple_of(self.patch)
-            && self.encoder.is_sound()
-            && self.decoder.is_sound()
-            && self.omega.is_finite()
+    /// Refuses sizes that no network can have.
+    pub fn check(&self) -> Check {
+        are_sizes(&[
+            ("method.side", self.side),
+            ("method.patch", self.patch),
+            ("method.bottleneck", self.bottleneck),
+            ("method.siren_width", self.siren_width),
+        ])?;
+        divides(("method.patch", self.patch), ("method.side", self.side))?;
+        is_frequency("method.omega", self.omega)?;
+        self.encoder.check()?;
+        self.decoder.check()
+    }
+
+    /// Floats that the network and the decoding of a tile take at most, beside the weights.
+    pub(crate) fn working_floats(&self) -> u128 {
+        let [side, patch, width, sines, rim] =
+            [self.side, self.patch, self.siren_width, SINES, RIM].map(|size| size as u128);
+        let patches = (side / patch).pow(2);
+        let tokens = patches + 1;
+        let parts = match self.modulation {
+            ModulationKind::AmplitudeShift => 2,
+            ModulationKind::Amplitude | ModulationKind::Shift => 1,
+            ModulationKind::Incode => 4,
+        };
+        let points = patches * (patch + 2 * rim).pow(2);
+        self.encoder.table_floats(tokens)
+            + self.decoder.working_floats(tokens)
+            + points * (4 + 3 * width)
+            + patches * parts * Siren::working_floats(width, sines, 0)
+            + Siren::working_floats(width, sines, 1)
+            + 16 * side * side
+    }
+
+    /// Floats that are kept of one tile until it is differentiated.
+    pub(crate) fn recorded_floats(&self) -> u128 {
+        let [side, patch, width, sines] =
+            [self.side, self.patch, self.siren_width, SINES].map(|size| size as u128);
+        let patches = (side / patch).pow(2);
+        let tokens = patches + 1;
+        self.encoder.recorded_floats(tokens, 3 * patch * patch)
+            + self.decoder.recorded_floats(tokens)
+            + side * side * (12 + 5 * width * sines)
     }
 
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
@@ -159,7 +196,7 @@ impl Config {
             phases,
             incode,
             siren: Siren::new(siren_width, SINES, omega, SirenBias::LikeWeights, init),
-            points: pixel_grid(patch, init.device()),
+            points: pixel_grid(init.beside(patch, 1), init.device()),
             side,
             patch,
         }

@@ -7,9 +7,14 @@ use burn::module::Module;
 use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::Jet;
+pub use crate::blocks::SettingError;
+use crate::blocks::{Check, Jet};
 use crate::field::{Field, shares};
 use crate::init::Init;
+use crate::outline::{ArrayShape, outline};
+
+/// Bytes of a weight in training: itself, its gradient, and the means of both gradient and square.
+const OPTIMISED: u128 = 16;
 
 /// The precision of the large matrix products; coordinates, heads and sums are always in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,11 +151,66 @@ macro_rules! methods {
                 }
             }
 
-            /// Whether a network can have these sizes; a model from elsewhere may say anything.
-            pub fn is_sound(&self) -> bool {
+            /// Refuses sizes that no network can have; a model from elsewhere may say anything. Everything else here
+            /// is for a configuration that passed.
+            pub fn check(&self) -> Check {
                 match self {
-                    $(Self::$name(config) => config.is_sound(),)+
+                    $(Self::$name(config) => config.check(),)+
                 }
+            }
+
+            /// Whether a network can have these sizes.
+            pub fn is_sound(&self) -> bool {
+                self.check().is_ok()
+            }
+
+            /// Names and shapes of the network's arrays, found without making it: those of [`Weights::of`].
+            ///
+            /// [`Weights::of`]: crate::weights::Weights::of
+            pub fn arrays(&self) -> Result<Vec<ArrayShape>, SettingError> {
+                self.check()?;
+                Ok(match self {
+                    $(Self::$name(config) => outline(|init| Model::$name(config.init(init))),)+
+                })
+            }
+
+            /// The number of the network's parameters; `None` where no network can have these sizes, or nobody could
+            /// count them.
+            pub fn parameters(&self) -> Option<u64> {
+                let size = |shape: &[usize]| {
+                    shape
+                        .iter()
+                        .try_fold(1_u64, |size, &side| size.checked_mul(side as u64))
+                };
+                self.arrays()
+                    .ok()?
+                    .iter()
+                    .try_fold(0_u64, |sum, (_, shape)| sum.checked_add(size(shape)?))
+            }
+
+            /// Bytes that the network and the decoding of one tile take at most, beside the weights; an estimate that
+            /// is up to a few times too high. `None` as for [`MethodConfig::parameters`].
+            pub fn working_bytes(&self) -> Option<u64> {
+                self.check().ok()?;
+                let floats = match self {
+                    $(Self::$name(config) => config.working_floats(),)+
+                };
+                u64::try_from(4 * floats).ok()
+            }
+
+            /// Bytes that a training with so many tiles at a time takes, as far as one can tell beforehand: weights
+            /// with what the optimiser remembers of them, and what is kept of every tile until it is differentiated.
+            /// `None` as for [`MethodConfig::parameters`].
+            pub fn training_bytes(&self, batch: usize) -> Option<u64> {
+                let floats = match self {
+                    $(Self::$name(config) => {
+                        config.check().ok()?;
+                        config.recorded_floats()
+                    })+
+                };
+                let tiles = 4_u128.checked_mul(floats)?.checked_mul(batch as u128)?;
+                let weights = u128::from(self.parameters()?) * OPTIMISED;
+                u64::try_from(weights.checked_add(tiles)?).ok()
             }
 
             /// Tokens of a tile as they are stored, and the numbers of each.

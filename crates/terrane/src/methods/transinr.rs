@@ -6,7 +6,8 @@ use burn::tensor::activation::{gelu, relu};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{
-    Attention, Dense, Head, Norm, PackedWeights, are_sizes, fourier_features, normalise_columns,
+    Attention, Check, Dense, Head, Norm, PackedWeights, SettingError, are_depths, are_sizes,
+    divides, fourier_features, normalise_columns,
 };
 use crate::init::Init;
 use crate::methods::{Method, Precision};
@@ -102,31 +103,74 @@ impl Config {
             .collect()
     }
 
-    /// Whether a network can have these sizes.
-    pub fn is_sound(&self) -> bool {
-        let Self {
-            side,
-            width,
-            depth,
-            heads,
-            hidden,
-            groups,
-            mlp_depth,
-            mlp_width,
-            frequencies,
-        } = *self;
+    /// Refuses sizes that no network can have.
+    pub fn check(&self) -> Check {
         are_sizes(&[
+            ("method.side", self.side),
+            ("method.width", self.width),
+            ("method.heads", self.heads),
+            ("method.hidden", self.hidden),
+            ("method.groups", self.groups),
+            ("method.mlp_width", self.mlp_width),
+            ("method.frequencies", self.frequencies),
+        ])?;
+        are_depths(&[
+            ("method.depth", self.depth),
+            ("method.mlp_depth", self.mlp_depth),
+        ])?;
+        if self.patches_across() == 0 {
+            let least = PATCH - 2 * RIM;
+            let must = format!("be at least {least}, so that a patch fits");
+            return Err(SettingError::new("method.side", must, self.side));
+        }
+        divides(("method.heads", self.heads), ("method.width", self.width))?;
+        // A layer never has more tokens than columns.
+        divides(
+            ("method.groups", self.groups.min(self.mlp_width)),
+            ("method.mlp_width", self.mlp_width),
+        )
+    }
+
+    /// Floats that the network and the decoding of a tile take at most, beside the weights.
+    pub(crate) fn working_floats(&self) -> u128 {
+        let [side, width, depth, features] = [
+            self.side,
+            self.mlp_width,
+            self.mlp_depth,
+            4 * self.frequencies,
+        ]
+        .map(|size| size as u128);
+        let widest = width.max(features);
+        side * side * (16 + 3 * features / 2 + 3 * width) + 8 * widest * width + 4 * depth * widest
+    }
+
+    /// Floats that are kept of one tile until it is differentiated.
+    pub(crate) fn recorded_floats(&self) -> u128 {
+        let [tokens, _] = self.token_shape();
+        let patches = self.patches_across().pow(2);
+        let [
             side,
+            tokens,
             width,
             depth,
             heads,
             hidden,
-            groups,
-            mlp_depth,
             mlp_width,
-            frequencies,
-        ]) && width.is_multiple_of(heads)
-            && (mlp_width.is_multiple_of(groups) || groups >= mlp_width)
+            mlp_depth,
+        ] = [
+            self.side,
+            patches + tokens,
+            self.width,
+            self.depth,
+            self.heads,
+            self.hidden,
+            self.mlp_width,
+            self.mlp_depth,
+        ]
+        .map(|size| size as u128);
+        depth * (tokens * (14 * width + 4 * hidden) + 3 * heads * tokens * tokens)
+            + side * side * (4 + 3 * mlp_width * mlp_depth)
+            + self.working_floats()
     }
 
     /// Tokens of a tile and the numbers of each.
@@ -167,7 +211,11 @@ impl Config {
                 .collect(),
             side: self.side,
             groups: self.groups,
-            points: fourier_features(self.side, self.frequencies, init.device()),
+            points: fourier_features(
+                init.beside(self.side, 1),
+                init.beside(self.frequencies, 1),
+                init.device(),
+            ),
         }
     }
 }

@@ -259,7 +259,11 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                 all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
             }
             Layer::Details(details) => {
-                let bytes = terrain.reader().embedded_model().unwrap().unwrap();
+                let bytes = terrain
+                    .reader()
+                    .embedded_model(terrain.memory())
+                    .unwrap()
+                    .unwrap();
                 let model = FileModel::from_bytes(&bytes).unwrap();
                 let window = pyramid.window(place).unwrap();
                 let transform = if details.is_lossless {

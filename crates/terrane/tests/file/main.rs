@@ -18,7 +18,7 @@ use terrane::format::{
     Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
 use terrane::journal::Journal;
-use terrane::{FileModel, Measured, Profile, Rate, Terrain, TileCodec, TrainedModel};
+use terrane::{FileModel, Measured, Profile, Rate, Resources, Terrain, TileCodec, TrainedModel};
 
 /// A raster in memory.
 pub(crate) struct Raster {
@@ -151,11 +151,11 @@ impl Raster {
             codec,
             embedded,
             journal: journal.as_ref(),
-            jobs,
+            resources: Resources::of_jobs(jobs),
         };
         let (file, measured) = encoding.run(
             Cursor::new(Vec::new()),
-            &mut |window| Ok(self.read(window)),
+            &mut |window: Window| Ok(self.read(window)),
             &mut |_| {
                 done += 1;
                 if done < strips {
@@ -177,6 +177,7 @@ pub(crate) fn integers(rate: Rate) -> TileCodec {
         coding: Coding::Shortest,
         rate,
         is_f32: true,
+        source_step_m: 0.0,
         effort: 1,
     }
 }

@@ -1,15 +1,16 @@
 //! Files on a web server.
 
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use terrane::format::{
     GeoKeys, Header, Integers, Layer, LevelTile, Method, Promise, Pyramid, Reader, Record, Samples,
-    Statistics, TileId, TileStatistics, Writer,
+    Source, Statistics, TileId, TileStatistics, Writer,
 };
-use terrane::{RemoteFile, Terrain};
+use terrane::{RemoteFile, RemoteOptions, Terrain};
 
 /// A server of one file that counts what it is asked.
 struct Server {
@@ -168,4 +169,174 @@ fn an_address_without_a_file_is_an_error_that_names_it() {
             && !RemoteFile::is_address("C:\\a.trn")
             && !RemoteFile::is_address("a.trn")
     );
+}
+
+/// A server that does with every request what it is told: the stream, and the request's head.
+fn odd_server(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let answer = Arc::clone(&answer);
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap_or(0) > 0 {}
+                answer(&mut stream, &head);
+            });
+        }
+    });
+    host
+}
+
+/// The head of an answer to a read of the first so many bytes of a file.
+fn partial(length: usize) -> String {
+    format!(
+        "HTTP/1.1 206 Partial Content\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\nETag: \"1\"\r\nContent-Range: bytes 0-{}/1000000\r\n",
+        length - 1
+    )
+}
+
+/// Reads from a server with a time of a second: what came of it, and how long it took.
+fn read(address: &str, length: usize) -> (Result<Vec<u8>, String>, Duration) {
+    let started = Instant::now();
+    let options = RemoteOptions {
+        timeout: Duration::from_secs(1),
+    };
+    let file = RemoteFile::open_with(address, options).unwrap();
+    let outcome = file.read(0, length).map_err(|error| error.to_string());
+    drop(file);
+    (outcome, started.elapsed())
+}
+
+const FOREVER: Duration = Duration::from_mins(1);
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up() {
+    let silent = odd_server(|_, _| std::thread::sleep(FOREVER));
+    let stalling = odd_server(|stream, _| {
+        let _ = write!(
+            stream,
+            "{}Content-Length: 16384\r\n\r\nbegun",
+            partial(16_384)
+        );
+        std::thread::sleep(FOREVER);
+    });
+    let trickling = odd_server(|stream, _| {
+        let _ = write!(stream, "{}Content-Length: 16384\r\n\r\n", partial(16_384));
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    // Closes without a word; asked again, it does the same.
+    let dropping = odd_server(|_, _| {});
+    for (host, is_slow) in [
+        (silent, true),
+        (stalling, true),
+        (trickling, true),
+        (dropping, false),
+    ] {
+        let address = format!("http://{host}/dem.trn");
+        let (outcome, took) = read(&address, 16_384);
+        let sentence = outcome.unwrap_err();
+        assert!(sentence.starts_with(&address), "{sentence}");
+        let expected = "did not answer within 1 s";
+        assert_eq!(sentence.contains(expected), is_slow, "{sentence}");
+        assert!(took < Duration::from_secs(4), "{sentence}: {took:?}");
+    }
+    let started = Instant::now();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let refused = RemoteFile::open(&format!("http://{}/x.trn", closed.unwrap())).unwrap();
+    let sentence = refused.length().unwrap_err().to_string();
+    assert!(sentence.contains("refused"), "{sentence}");
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_slow_server_may_take_its_time_as_long_as_bytes_come() {
+    let host = odd_server(|stream, _| {
+        let _ = write!(stream, "{}Content-Length: 65536\r\n\r\n", partial(65_536));
+        for _ in 0..8 {
+            std::thread::sleep(Duration::from_millis(200));
+            if stream.write_all(&[7; 8192]).is_err() {
+                return;
+            }
+        }
+    });
+    let (outcome, took) = read(&format!("http://{host}/dem.trn"), 65_536);
+    assert_eq!(outcome.unwrap(), vec![7; 65_536]);
+    assert!(took > Duration::from_millis(1500), "{took:?}");
+}
+
+#[test]
+fn a_server_cannot_send_more_than_it_was_asked_for() {
+    let endless = |head: String| {
+        odd_server(move |stream, _| {
+            let _ = write!(stream, "{head}Content-Length: 1000000000000\r\n\r\n");
+            while stream.write_all(&[b'x'; 8192]).is_ok() {}
+        })
+    };
+    for (head, expected) in [
+        (partial(16_384), "more than it was asked for"),
+        ("HTTP/1.1 403 Forbidden\r\n".to_owned(), "403 Forbidden"),
+    ] {
+        let (outcome, took) = read(&format!("http://{}/dem.trn", endless(head)), 16_384);
+        let sentence = outcome.unwrap_err();
+        assert!(sentence.contains(expected), "{sentence}");
+        assert!(
+            sentence.len() < 300 && took < Duration::from_secs(1),
+            "{took:?}"
+        );
+    }
+}
+
+#[test]
+fn secrets_of_an_address_are_sent_and_not_told() {
+    let host = odd_server(|stream, head| {
+        // user:pass word
+        let is_known = head.starts_with("GET /a/dem.trn?Signature=hidden%2B&x=1 HTTP")
+            && head.contains("authorization: Basic dXNlcjpwYXNzIHdvcmQ=\r\n");
+        let _ = if is_known {
+            write!(stream, "{}Content-Length: 4\r\n\r\nabcd", partial(4))
+        } else {
+            write!(
+                stream,
+                "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+            )
+        };
+    });
+    let address =
+        |user: &str, rest: &str| format!("http://{user}@{host}/a/dem.trn?Signature={rest}");
+    let (outcome, _) = read(&address("user:pass%20word", "hidden%2B&x=1"), 4);
+    assert_eq!(outcome.unwrap(), b"abcd");
+    let (outcome, _) = read(&address("user:hidden", "hidden"), 4);
+    let sentence = outcome.unwrap_err();
+    assert!(
+        sentence.contains(&format!("http://{host}/a/dem.trn")),
+        "{sentence}"
+    );
+    assert!(sentence.contains("401"), "{sentence}");
+    let mut said = vec![sentence];
+    for address in [
+        "http://user:hidden@127.0.0.1:1/x?hidden",
+        "http://user:hid/den@host/x",
+        "mist://user:hidden@host/x?hidden#hidden",
+        "https://user:hidden@/x?hidden",
+        "s3://user:hidden@/x?hidden",
+    ] {
+        let opened = RemoteFile::open(address);
+        said.push(format!("{opened:?}"));
+        match opened.and_then(|file| file.length()) {
+            Ok(_) => said.push(String::new()),
+            Err(error) => said.push(error.to_string()),
+        }
+    }
+    for sentence in said {
+        assert!(
+            !sentence.contains("hid") && !sentence.is_empty(),
+            "{sentence}"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use terrane::format::Window;
 use terrane::resample::Resampled;
-use terrane::{Rate, Surface};
+use terrane::{Rate, Surface, Terrain};
 
 use crate::{Raster, context, integers, open, tokens, whole};
 
@@ -210,4 +210,60 @@ fn gaps_and_narrow_last_tiles_do_not_bend_the_surface() {
             }
         }
     }
+}
+
+/// Bytes in memory that count how often they are read.
+struct Counted {
+    bytes: Vec<u8>,
+    reads: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl terrane::format::Source for Counted {
+    fn read(&self, offset: u64, length: usize) -> terrane::format::Result<Vec<u8>> {
+        self.reads
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.bytes.read(offset, length)
+    }
+
+    fn length(&self) -> terrane::format::Result<u64> {
+        self.bytes.length()
+    }
+}
+
+#[test]
+fn scattered_points_decode_every_tile_about_once() {
+    // 240 tiles, of which 64 are kept.
+    let raster = Raster::hills(16 * 64, 15 * 64);
+    let (bytes, _) = raster
+        .try_encode(&integers(Rate::MaxError(0.1)), 2, 64)
+        .unwrap();
+    let reads = std::sync::Arc::default();
+    let counted = Counted {
+        bytes,
+        reads: std::sync::Arc::clone(&reads),
+    };
+    let terrain = Terrain::open(Box::new(counted), None).unwrap();
+    let surface = terrain.surface().unwrap();
+    let points: Vec<(f64, f64)> = (0..5000_u32)
+        .map(|index| {
+            let at = |factor: u32, size: f64| {
+                f64::from(index.wrapping_mul(factor) >> 8) / f64::from(1 << 24) * size
+            };
+            (
+                2_600_000.0 + at(2_654_435_761, 2048.0),
+                1_200_000.0 - at(2_246_822_519, 1920.0),
+            )
+        })
+        .chain([(0.0, 0.0), (f64::NAN, 1.0)])
+        .collect();
+    reads.store(0, std::sync::atomic::Ordering::Relaxed);
+    let samples = surface.at_points(&points, 2).unwrap();
+    let count = reads.load(std::sync::atomic::Ordering::Relaxed);
+    // One read for each tile and for each page of the index; a few for neighbours across a border.
+    assert!(count < 240 + 60, "{count} reads");
+    assert_eq!(samples.len(), points.len());
+    for (sample, &(x, y)) in samples.iter().zip(&points).step_by(97) {
+        assert_eq!(*sample, surface.at(x, y).ok(), "{x}, {y}");
+    }
+    assert!(samples[5000].is_none() && samples[5001].is_none());
 }

@@ -9,4 +9,5 @@
 mod acceptance;
 mod dinov3;
 mod parity;
+mod sizes;
 mod speed;
