@@ -3,24 +3,38 @@
 use std::ops::Range;
 use std::path::Path;
 
-use terrane::Terrain;
-use terrane::format::{Promise, Window};
+use terrane::format::{Error as FormatError, MemoryLimit, Promise, Window};
 use terrane::resample::Resampled;
-use terrane_geo::{Affine, CogWriter, Existing, Georeference};
+use terrane::{RemoteOptions, Terrain};
+use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
 use crate::placement::{affine, georeference, storage};
 use crate::settings::read_model;
 use crate::{Error, Result};
 
+/// What a file may take while it is open.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenOptions {
+    /// Memory.
+    pub memory: MemoryLimit,
+    /// What holds for an address.
+    pub remote: RemoteOptions,
+}
+
 /// Opens a file of this machine or at an address, with its model where it is neither in the file nor in the program.
-pub fn open(path: &Path, model: Option<&Path>) -> Result<Terrain> {
-    let model = model.map(read_model).transpose()?;
+pub fn open(path: &Path, model: Option<&Path>, options: OpenOptions) -> Result<Terrain> {
+    let OpenOptions { memory, remote } = options;
+    let model = model.map(|path| read_model(path, memory)).transpose()?;
     let model = model.map(|(model, _)| model);
-    terrane::source(path)
-        .and_then(|source| Terrain::open(source, model))
-        .map_err(|source| Error::Open {
-            path: path.to_owned(),
-            source,
+    terrane::source_with(path, remote)
+        .and_then(|source| Terrain::open_within(source, model, memory))
+        .map_err(|source| match source {
+            // It names the address by itself.
+            terrane::Error::Format(FormatError::Remote { .. }) => Error::Terrain(source),
+            source => Error::Open {
+                path: path.to_owned(),
+                source,
+            },
         })
 }
 
@@ -165,37 +179,68 @@ impl Decoding {
         })
     }
 
-    /// Writes the heights as a COG; returns its columns and rows.
+    /// Writes the heights as a COG; `progress` is told rows done and rows in all, and may stop it.
     pub fn write(
         &self,
         terrain: &Terrain,
-        out: &Path,
-        existing: Existing,
+        out: &Output,
         jobs: usize,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(usize, usize)> {
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<Decoded> {
+        out.check()?;
         let view = self.view(terrain)?;
         let size = (view.width, view.height);
         let storage = storage(terrain.header(), view.is_exact())?;
+        view.check_memory()?;
         let place = view.georeference.clone();
-        let mut writer = CogWriter::create(out, size, place, storage, existing)?;
+        let mut writer = CogWriter::create(out, size, place, storage.clone())?;
         let mut row = 0;
         while row < view.height {
             let end = view.strip_end(row);
             writer.write_rows(&view.rows(row..end, jobs)?)?;
             row = end;
-            progress(row as u64, view.height as u64);
+            progress(row as u64, view.height as u64)?;
         }
         writer.finish()?;
-        Ok(size)
+        Ok(Decoded {
+            width: size.0,
+            height: size.1,
+            storage,
+        })
     }
 }
 
+/// A raster that was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// Its columns.
+    pub width: usize,
+    /// Its rows.
+    pub height: usize,
+    /// How its heights are stored, which may differ from the source's.
+    pub storage: Storage,
+}
+
 impl View<'_> {
-    /// Whether every height is the source's.
+    /// Whether every height is the source's: because that was promised, or because it was so when the file was made.
     fn is_exact(&self) -> bool {
-        let promise = self.terrain.header().promise;
-        matches!(promise, Promise::Lossless { .. }) && matches!(self.pixels, Pixels::Level(0, _))
+        let header = self.terrain.header();
+        let is_lossless = matches!(header.promise, Promise::Lossless { .. });
+        let is_exact = is_lossless || header.statistics.max_error_m == 0.0;
+        is_exact && matches!(self.pixels, Pixels::Level(0, _))
+    }
+
+    /// Refuses a grid whose rows do not fit the memory while they are written.
+    pub fn check_memory(&self) -> Result<()> {
+        let rows = (self.strip_end(0) * self.width) as u64;
+        let needed = rows
+            .saturating_mul(8)
+            .saturating_add(CogWriter::memory(self.width, self.height));
+        Ok(self.terrain.memory().check(
+            "writing so wide a raster",
+            needed,
+            "decode a part with --bbox or an overview with --level, or ",
+        )?)
     }
 
     /// Where a strip of rows should end: where tiles do, so that no tile is decoded twice.

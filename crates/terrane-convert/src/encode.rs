@@ -3,10 +3,11 @@
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use terrane::encode::{Encoding, Report};
+use terrane::encode::{Encoding, Heights, Report};
+use terrane::format::{Error as FormatError, Window};
 use terrane::journal::Journal;
-use terrane::{Measured, Rate};
-use terrane_geo::{AtomicFile, Existing, RasterSource, refuse_existing};
+use terrane::{Measured, Rate, Resources};
+use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
 
 use crate::{Error, Prepared, Result, Settings};
 
@@ -14,35 +15,45 @@ use crate::{Error, Prepared, Result, Settings};
 const NEAR: f64 = 0.01;
 const SEARCHES: usize = 7;
 
-/// A file to be made.
-#[derive(Debug, Clone, Copy)]
-pub struct Encoded<'a> {
+/// Where an encoding goes and what it may use.
+#[derive(Debug, Clone)]
+pub struct Destination<'a> {
     /// The file to write.
-    pub out: &'a Path,
-    /// Whether one that is there may be replaced.
-    pub existing: Existing,
+    pub out: Output<'a>,
     /// The rasters' files, where finished tiles are kept beside the output so that the same call goes on where it was
     /// stopped.
     pub resumable: Option<&'a [PathBuf]>,
-    /// Threads.
-    pub jobs: usize,
+    /// Threads and memory.
+    pub resources: Resources,
 }
 
-/// Encodes a raster; returns the length of the file and what was measured.
+/// A file that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Encoded {
+    /// Its bytes.
+    pub bytes: u64,
+    /// What was measured.
+    pub measured: Measured,
+    /// Pixels of the raster whose value is neither a height nor declared as nodata: infinite, or absurdly large. They
+    /// have no data in the file.
+    pub not_heights: u64,
+}
+
+/// Encodes a raster.
 pub fn encode(
     raster: &dyn RasterSource,
     settings: &Settings,
-    file: Encoded,
+    destination: Destination,
     progress: &mut Report,
-) -> Result<(u64, Measured)> {
-    refuse_existing(file.out, file.existing)?;
-    let prepared = settings.prepare()?;
+) -> Result<Encoded> {
+    destination.out.check()?;
+    let prepared = settings.prepare(destination.resources.memory)?;
     let job = Job {
         raster,
-        file,
+        destination,
         prepared: &prepared,
     };
-    let (output, measured) = match prepared.rate {
+    let made = match prepared.rate {
         Rate::Rmse(target) if prepared.is_whole => {
             let error = |_, measured: &Measured| measured.rmse_m();
             job.search(
@@ -64,14 +75,13 @@ pub fn encode(
         }
         rate => job.run(rate, progress)?,
     };
-    output.commit()?;
-    let length = std::fs::metadata(file.out)
-        .map_err(|source| Error::Unreadable {
-            path: file.out.to_owned(),
-            source,
-        })?
-        .len();
-    Ok((length, measured))
+    // Half of a raster before a change and half of it after is neither.
+    raster.check_unchanged()?;
+    made.file.commit()?;
+    if let Some(journal) = made.journal {
+        journal.remove()?;
+    }
+    Ok(made.encoded)
 }
 
 /// What tells sources apart: names, sizes and times.
@@ -93,10 +103,59 @@ fn identity(inputs: &[PathBuf]) -> Result<String> {
     Ok(text)
 }
 
+/// The heights of a raster, with a count of those that are none.
+pub(crate) struct RasterHeights<'a> {
+    pub(crate) raster: &'a dyn RasterSource,
+    pub(crate) not_heights: u64,
+}
+
+impl Heights for RasterHeights<'_> {
+    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane::Error> {
+        let grid = self.raster.read(0, window);
+        let grid = grid.map_err(|error| terrane::Error::Source(Box::new(error)))?;
+        self.not_heights += grid.not_heights as u64;
+        Ok(grid.heights)
+    }
+
+    fn touches(&self, window: Window) -> bool {
+        self.raster.touches(window)
+    }
+}
+
+/// What stopped an encoding: the raster, the file that is written, or what stands between them.
+pub(crate) fn failure(error: terrane::Error, raster: &Path, out: &Path) -> Error {
+    match error {
+        terrane::Error::Source(cause) => match cause.downcast::<terrane_geo::Error>() {
+            Ok(cause) => Error::Raster(*cause),
+            Err(cause) => Error::Encode {
+                path: raster.to_owned(),
+                source: terrane::Error::Source(cause),
+            },
+        },
+        // Rasters are read elsewhere: what is left is the output.
+        terrane::Error::Format(FormatError::Io(source)) => Error::Unwritable {
+            path: out.to_owned(),
+            source,
+        },
+        source @ terrane::Error::Stopped => Error::Terrain(source),
+        source => Error::Encode {
+            path: raster.to_owned(),
+            source,
+        },
+    }
+}
+
 struct Job<'a> {
     raster: &'a dyn RasterSource,
-    file: Encoded<'a>,
+    destination: Destination<'a>,
     prepared: &'a Prepared,
+}
+
+/// A file that only needs its name.
+struct Made {
+    file: AtomicFile,
+    encoded: Encoded,
+    journal: Option<Journal>,
 }
 
 impl Job<'_> {
@@ -108,21 +167,22 @@ impl Job<'_> {
         (first_m, target, slope): (f64, f64, f64),
         measure: impl Fn(u64, &Measured) -> f64,
         progress: &mut Report,
-    ) -> Result<(AtomicFile, Measured)> {
+    ) -> Result<Made> {
         let mut step_m = first_m;
         let mut last: Option<(f64, f64)> = None;
         for turn in 1.. {
-            let (mut file, measured) = self.run(Rate::Step(step_m), progress)?;
-            let length = file
-                .file()
-                .metadata()
-                .map_err(|source| self.failed(source))?;
-            let reached = measure(length.len(), &measured).max(1e-12);
+            let made = self.run(Rate::Step(step_m), progress)?;
+            let Encoded {
+                bytes, measured, ..
+            } = made.encoded;
+            let reached = measure(bytes, &measured).max(1e-12);
             let miss = (reached / target).ln();
-            if miss.abs() < NEAR || turn == SEARCHES || measured.pixels == 0 {
+            // Where another step changes nothing, tokens alone are above or below the target.
+            let is_stuck = last.is_some_and(|(_, value)| value == reached.ln());
+            if miss.abs() < NEAR || turn == SEARCHES || measured.pixels == 0 || is_stuck {
                 // Less than was asked for is what there is to have: heights without error, or a flat terrain.
                 if miss < 2.0 * NEAR || measured.pixels == 0 {
-                    return Ok((file, measured));
+                    return Ok(made);
                 }
                 return Err(Error::Unreachable {
                     what,
@@ -142,61 +202,62 @@ impl Job<'_> {
 
     fn failed(&self, source: std::io::Error) -> Error {
         Error::Unwritable {
-            path: self.file.out.to_owned(),
+            path: self.destination.out.path().to_owned(),
             source,
         }
     }
 
     /// Encodes at a rate; the file appears when it is committed.
-    fn run(&self, rate: Rate, progress: &mut Report) -> Result<(AtomicFile, Measured)> {
+    fn run(&self, rate: Rate, progress: &mut Report) -> Result<Made> {
         let (header, codec) = self.prepared.start(self.raster.info(), rate)?;
-        let journal = match self.file.resumable {
+        let out = &self.destination.out;
+        let journal = match self.destination.resumable {
             None => None,
             Some(inputs) => {
-                let mut name = self.file.out.as_os_str().to_owned();
+                let mut name = out.path().as_os_str().to_owned();
                 name.push(".journal");
-                Some(Journal::open(
-                    Path::new(&name),
-                    &header,
-                    &codec,
-                    &identity(inputs)?,
-                )?)
+                let name = Path::new(&name);
+                Output::named_here(name, Existing::Replace)
+                    .made_of(inputs)
+                    .check()?;
+                let identity = identity(inputs)?;
+                Some(Journal::open(name, &header, &codec, &identity)?)
             }
         };
-        let mut file = AtomicFile::create(self.file.out, self.file.existing)?;
+        let mut file = AtomicFile::create(out)?;
         let encoding = Encoding {
             header,
             codec: &codec,
             embedded: self.prepared.embedded(),
             journal: journal.as_ref(),
-            jobs: self.file.jobs,
+            resources: self.destination.resources,
         };
         let target = file
             .file()
             .try_clone()
             .map_err(|source| self.failed(source))?;
+        let mut heights = RasterHeights {
+            raster: self.raster,
+            not_heights: 0,
+        };
         let (writer, measured) = encoding
-            .run(
-                BufWriter::new(target),
-                &mut |window| {
-                    let grid = self.raster.read(0, window);
-                    grid.map(|grid| grid.heights)
-                        .map_err(|error| terrane::Error::Source(Box::new(error)))
-                },
-                progress,
-            )
-            .map_err(|source| Error::Encode {
-                path: self.raster.info().path.clone(),
-                source,
-            })?;
-        drop(
-            writer
-                .into_inner()
-                .map_err(|error| self.failed(error.into_error()))?,
-        );
-        if let Some(journal) = journal {
-            journal.remove()?;
-        }
-        Ok((file, measured))
+            .run(BufWriter::new(target), &mut heights, progress)
+            .map_err(|error| failure(error, &self.raster.info().path, out.path()))?;
+        let written = writer
+            .into_inner()
+            .map_err(|error| self.failed(error.into_error()))?;
+        let bytes = written
+            .metadata()
+            .map_err(|source| self.failed(source))?
+            .len();
+        Ok(Made {
+            file,
+            encoded: Encoded {
+                bytes,
+                measured,
+                not_heights: heights.not_heights,
+            },
+            journal,
+        })
     }
 }

@@ -42,6 +42,12 @@ pub enum Error {
         /// The one asked for.
         tile: u16,
     },
+    /// Tiles of a side that no file can have.
+    #[error("--tile must be an even number from 16 to 4096, not {tile}")]
+    TileSide {
+        /// The side.
+        tile: u16,
+    },
     /// The raster has more columns or rows than a file can have.
     #[error("the raster is too large")]
     RasterTooLarge,
@@ -92,7 +98,7 @@ pub enum Error {
         source: terrane::Error,
     },
     /// A neural terrain file cannot be opened.
-    #[error("{} cannot be opened", path.display())]
+    #[error("{} cannot be opened", terrane::shown(path))]
     Open {
         /// The file.
         path: PathBuf,
@@ -128,6 +134,9 @@ pub enum Error {
         /// The type.
         kind: String,
     },
+    /// More memory than may be taken.
+    #[error(transparent)]
+    Memory(#[from] terrane::format::MemoryError),
     /// A map unit that is not known.
     #[error("the map unit EPSG:{code} is not known")]
     UnknownUnit {

@@ -3,23 +3,26 @@
 use terrane::{Sample, Terrain};
 use terrane_geo::{Crs, CrsKind, Derivatives, HeightUnit, METRES_PER_DEGREE};
 
-use crate::placement::{affine, georeference};
+use crate::placement::georeference;
 use crate::{Error, Result};
 
-/// The system of web maps, whose unit is a metre on the equator only.
-const WEB_MERCATOR: u16 = 3857;
-/// The radius of its sphere.
-const WEB_MERCATOR_RADIUS_M: f64 = 6_378_137.0;
+/// The radius of the Earth in Mercator's projection; that of the ellipsoid differs by a third of a percent at most.
+const MERCATOR_RADIUS_M: f64 = 6_378_137.0;
+
+/// A value of a projection's definition.
+fn value<'a>(definition: &'a str, key: &str) -> Option<&'a str> {
+    definition
+        .split_whitespace()
+        .find_map(|part| part.strip_prefix(key))
+}
 
 /// Metres per unit of a projected system.
 pub fn unit_m(epsg: u16) -> Option<f64> {
     let definition = crs_definitions::from_code(epsg)?.proj4;
-    let value = |key: &str| {
-        definition
-            .split_whitespace()
-            .find_map(|part| part.strip_prefix(key))
-    };
-    match (value("+to_meter="), value("+units=")) {
+    match (
+        value(definition, "+to_meter="),
+        value(definition, "+units="),
+    ) {
         (Some(metres), _) => metres.parse().ok(),
         (None, Some("us-ft")) => Some(1200.0 / 3937.0),
         (None, Some("ft")) => Some(0.3048),
@@ -34,37 +37,92 @@ pub fn is_geographic(epsg: u16) -> Option<bool> {
     Some(definition.contains("+proj=longlat"))
 }
 
-/// Metres per unit of x and of y: where they depend on y, there, or in the middle of the raster.
-pub fn map_unit_m(terrain: &Terrain, y: Option<f64>) -> Result<[f64; 2]> {
-    let header = terrain.header();
-    let crs = georeference(header).crs;
-    let (width, height) = header.pyramid.size(0).unwrap_or_default();
-    let affine = affine(terrain.corner_affine());
-    let (_, middle) = affine.apply(f64::from(width) / 2.0, f64::from(height) / 2.0);
-    crs_unit_m(&crs, y.unwrap_or(middle))
+/// How many metres on the ground a unit of a map is, which may depend on where. All slopes and curvatures use it, so that
+/// they are the same wherever they are asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GroundScale {
+    /// The same everywhere.
+    Constant(f64),
+    /// Longitudes and latitudes in degrees.
+    Degrees,
+    /// Mercator's projection, whose unit shrinks away from the equator.
+    Mercator {
+        /// Metres per unit of the map, on the map.
+        unit_m: f64,
+        /// The map's metres per metre on the equator.
+        equator: f64,
+        /// What is added to all northings, in units of the map.
+        northing: f64,
+    },
+}
+
+impl GroundScale {
+    /// The scale of a system.
+    pub fn of(crs: &Crs) -> Result<Self> {
+        if crs.kind() == CrsKind::Geographic {
+            return Ok(Self::Degrees);
+        }
+        let unit_m = match crs.linear_unit_code() {
+            None => crs.horizontal_epsg().and_then(unit_m).unwrap_or(1.0),
+            Some(code) => HeightUnit::from_epsg_unit(code)
+                .ok_or(Error::UnknownUnit { code })?
+                .metres(),
+        };
+        let definition = crs
+            .horizontal_epsg()
+            .and_then(crs_definitions::from_code)
+            .map_or("", |definition| definition.proj4);
+        if value(definition, "+proj=") != Some("merc") {
+            return Ok(Self::Constant(unit_m));
+        }
+        let number = |key: &str| value(definition, key).and_then(|text| text.parse::<f64>().ok());
+        let parallel = number("+lat_ts=").map(|latitude| latitude.to_radians().cos());
+        Ok(Self::Mercator {
+            unit_m,
+            equator: number("+k=")
+                .or_else(|| number("+k_0="))
+                .or(parallel)
+                .unwrap_or(1.0),
+            northing: number("+y_0=").unwrap_or(0.0) / unit_m,
+        })
+    }
+
+    /// The scale of a file's map.
+    pub fn of_terrain(terrain: &Terrain) -> Result<Self> {
+        Self::of(&georeference(terrain.header()).crs)
+    }
+
+    /// Whether a unit is as many metres everywhere.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+
+    /// Metres per unit of x and of y at a y of the map.
+    pub fn at(&self, y: f64) -> [f64; 2] {
+        match *self {
+            Self::Constant(unit_m) => [unit_m; 2],
+            Self::Degrees => [METRES_PER_DEGREE * y.to_radians().cos(), METRES_PER_DEGREE],
+            Self::Mercator {
+                unit_m,
+                equator,
+                northing,
+            } => {
+                let angle = (y - northing) * unit_m / (MERCATOR_RADIUS_M * equator);
+                // The cosine of the latitude.
+                [unit_m * angle.cosh().recip() / equator; 2]
+            }
+        }
+    }
 }
 
 /// Whether a unit of the map is as many metres everywhere.
 pub fn is_unit_constant(crs: &Crs) -> bool {
-    crs.kind() != CrsKind::Geographic && crs.horizontal_epsg() != Some(WEB_MERCATOR)
+    GroundScale::of(crs).is_ok_and(|scale| scale.is_constant())
 }
 
 /// Metres per unit of x and of y of a system, at a y where they depend on it.
 pub fn crs_unit_m(crs: &Crs, y: f64) -> Result<[f64; 2]> {
-    if crs.kind() == CrsKind::Geographic {
-        return Ok([METRES_PER_DEGREE * y.to_radians().cos(), METRES_PER_DEGREE]);
-    }
-    if crs.horizontal_epsg() == Some(WEB_MERCATOR) {
-        // The cosine of the latitude.
-        return Ok([(y / WEB_MERCATOR_RADIUS_M).cosh().recip(); 2]);
-    }
-    let metres = match crs.linear_unit_code() {
-        None => crs.horizontal_epsg().and_then(unit_m).unwrap_or(1.0),
-        Some(code) => HeightUnit::from_epsg_unit(code)
-            .ok_or(Error::UnknownUnit { code })?
-            .metres(),
-    };
-    Ok([metres; 2])
+    Ok(GroundScale::of(crs)?.at(y))
 }
 
 /// Derivatives on the ground, of a sample in map units.
@@ -99,8 +157,11 @@ mod tests {
         assert!(!is_unit_constant(&crs) && is_unit_constant(&Crs::projected(2056, None)));
         assert_eq!(crs_unit_m(&crs, 0.0).unwrap(), [1.0; 2]);
         // 60° north, by the definition of the projection.
-        let y = WEB_MERCATOR_RADIUS_M * 75_f64.to_radians().tan().ln();
+        let y = MERCATOR_RADIUS_M * 75_f64.to_radians().tan().ln();
         let [x_m, y_m] = crs_unit_m(&crs, y).unwrap();
         assert!((x_m - 0.5).abs() < 1e-12 && x_m == y_m, "{x_m}");
+        // World Mercator is on the ellipsoid.
+        let [x_m, _] = crs_unit_m(&Crs::projected(3395, None), y).unwrap();
+        assert!((x_m - 0.5).abs() < 2e-3, "{x_m}");
     }
 }

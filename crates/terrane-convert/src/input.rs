@@ -97,6 +97,11 @@ impl Input {
         })
     }
 
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn piece(&self) -> Piece {
         Piece {
             path: self.path.clone(),

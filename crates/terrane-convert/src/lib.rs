@@ -18,13 +18,13 @@ mod settings;
 mod shards;
 mod verify;
 
-pub use decode::{Decoding, View, open, pixel_window};
+pub use decode::{Decoded, Decoding, OpenOptions, View, open, pixel_window};
 pub use describe::{describe, method_name};
-pub use encode::{Encoded, encode};
+pub use encode::{Destination, Encoded, encode};
 pub use error::{Error, Result};
-pub use ground::{crs_unit_m, ground, is_geographic, is_unit_constant, map_unit_m, unit_m};
+pub use ground::{GroundScale, crs_unit_m, ground, is_geographic, is_unit_constant, unit_m};
 pub use input::Checks;
 pub use plan::{Plan, Split};
 pub use settings::{ModelFile, Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
-pub use verify::{Verification, verify};
+pub use verify::{Verification, is_damage, verify};

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use terrane::division::{Area, Division};
 use terrane::format::{
-    Coding, GeoKeys, Header, ModelId, Promise, Pyramid, Samples, Statistics, Window,
+    Coding, GeoKeys, Header, MemoryLimit, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
 use terrane::{FileModel, Rate, TileCodec, hexadecimal};
-use terrane_geo::{AtomicFile, Existing, GeoTiff, Mosaic, Piece, RasterSource};
+use terrane_geo::{AtomicFile, GeoTiff, Mosaic, Output, Piece, RasterSource};
 
 use crate::describe::{method_name, method_named};
 use crate::input::Input;
@@ -88,6 +88,7 @@ struct CodingPlan {
     bits: u8,
     fixed_width: bool,
     is_f32: bool,
+    source_step_m: f64,
     effort: u8,
     model: Option<ModelPlan>,
 }
@@ -147,7 +148,7 @@ impl RatePlan {
             Rate::Bpp(target) => Self::Bpp(target),
             Rate::Lossless => Self::Lossless,
             Rate::Tokens => Self::Tokens,
-            Rate::Step(_) => return Err(Error::WholeRate),
+            Rate::Step(_) | Rate::Overview { .. } => return Err(Error::WholeRate),
         })
     }
 
@@ -170,7 +171,7 @@ impl Plan {
         split: Split,
         checks: Checks,
     ) -> Result<Self> {
-        let prepared = settings.prepare()?;
+        let prepared = settings.prepare(MemoryLimit::default())?;
         if prepared.is_whole {
             return Err(Error::WholeRate);
         }
@@ -241,6 +242,7 @@ impl Plan {
                 bits: codec.bits,
                 fixed_width: codec.coding == Coding::Fixed,
                 is_f32: codec.is_f32,
+                source_step_m: codec.source_step_m,
                 effort: codec.effort,
                 model,
             },
@@ -297,12 +299,12 @@ impl Plan {
     }
 
     /// Writes the plan as JSON.
-    pub fn write(&self, path: &Path, existing: Existing) -> Result<()> {
+    pub fn write(&self, out: &Output) -> Result<()> {
         let failed = |source| Error::Unwritable {
-            path: path.to_owned(),
+            path: out.path().to_owned(),
             source,
         };
-        let mut file = AtomicFile::create(path, existing)?;
+        let mut file = AtomicFile::create(out)?;
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| failed(std::io::Error::other(error)))?;
         let out = file.file();
@@ -396,7 +398,11 @@ impl Plan {
     }
 
     /// The model of the plan: from a file that is given now, from where the plan has it, or from the program.
-    pub(crate) fn model(&self, given: Option<&Path>) -> Result<Option<ModelFile>> {
+    pub(crate) fn model(
+        &self,
+        given: Option<&Path>,
+        memory: MemoryLimit,
+    ) -> Result<Option<ModelFile>> {
         let Some(model) = &self.coding.model else {
             return Ok(None);
         };
@@ -405,7 +411,7 @@ impl Plan {
             expected: model.sha256.clone(),
         };
         let found = if let Some(path) = given.or(model.path.as_deref()) {
-            read_model(path)?
+            read_model(path, memory)?
         } else {
             let sha256 = hash(&model.sha256).ok_or_else(other)?;
             let built_in = FileModel::built_in(&sha256).ok_or_else(other)?;
@@ -437,6 +443,7 @@ impl Plan {
             },
             rate: coding.rate.rate(),
             is_f32: coding.is_f32,
+            source_step_m: coding.source_step_m,
             effort: coding.effort,
         }
     }

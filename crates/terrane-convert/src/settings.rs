@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use terrane::format::{Coding, Header, Method, ModelId, Promise, Pyramid, Statistics};
+use terrane::format::{
+    Coding, Header, MemoryLimit, Method, ModelId, Promise, Pyramid, Statistics, limits,
+};
 use terrane::methods::MethodConfig;
 use terrane::{FileModel, Profile, Rate, TileCodec, TrainedModel};
 use terrane_geo::{HeightUnit, RasterInfo, SampleType};
@@ -107,16 +109,21 @@ fn built_in_network() -> ModelFile {
     )
 }
 
-/// Reads a model from its file.
-pub(crate) fn read_model(path: &Path) -> Result<ModelFile> {
-    let file = std::fs::read(path).map_err(|source| Error::Unreadable {
+/// Reads a model from its file, in so much memory.
+pub(crate) fn read_model(path: &Path, memory: MemoryLimit) -> Result<ModelFile> {
+    let failed = |source| Error::Unreadable {
         path: path.to_owned(),
         source,
-    })?;
-    let model = FileModel::from_bytes(&file).map_err(|source| Error::UnusableModel {
-        path: path.to_owned(),
-        source,
-    })?;
+    };
+    let bytes = std::fs::metadata(path).map_err(failed)?.len();
+    // Its bytes, its arrays and its network.
+    memory.check("so large a model", bytes.saturating_mul(3), "")?;
+    let file = std::fs::read(path).map_err(failed)?;
+    let model =
+        FileModel::from_bytes_within(&file, memory).map_err(|source| Error::UnusableModel {
+            path: path.to_owned(),
+            source,
+        })?;
     Ok((model, file))
 }
 
@@ -140,7 +147,7 @@ impl Settings {
     }
 
     /// The method, and the model and its file where it has one.
-    fn method(&self, rate: Rate) -> Result<(Method, Option<ModelFile>)> {
+    fn method(&self, rate: Rate, memory: MemoryLimit) -> Result<(Method, Option<ModelFile>)> {
         let wants_tokens = self.bits.is_some() || self.fixed_width;
         if wants_tokens && matches!(self.method, Some(Method::Integers | Method::Context)) {
             return Err(Error::NoTokens);
@@ -152,7 +159,7 @@ impl Settings {
             return Ok((Method::Integers, None));
         }
         let (model, file) = match (&self.model, self.method) {
-            (Some(path), _) => read_model(path)?,
+            (Some(path), _) => read_model(path, memory)?,
             (None, Some(Method::HuvrSiren)) => built_in_network(),
             (None, None) if wants_tokens => built_in_network(),
             (None, None | Some(Method::Context)) => {
@@ -175,12 +182,15 @@ impl Settings {
         Ok((method, Some((model, file))))
     }
 
-    /// Checks the settings and reads the model.
-    pub fn prepare(&self) -> Result<Prepared> {
+    /// Checks the settings and reads the model, which may take so much memory.
+    pub fn prepare(&self, memory: MemoryLimit) -> Result<Prepared> {
         let rate = self.rate()?;
-        let (method, model) = self.method(rate)?;
+        let (method, model) = self.method(rate, memory)?;
         let usual = if method == Method::Context { 512 } else { 256 };
         let tile = self.tile.unwrap_or(usual);
+        if !limits::TILE_SIDE.contains(&tile) || !tile.is_multiple_of(2) {
+            return Err(Error::TileSide { tile });
+        }
         if let Some(side) = model.as_ref().and_then(|(model, _)| model.side())
             && side != usize::from(tile)
         {
@@ -191,7 +201,7 @@ impl Settings {
             method,
             model,
             rate,
-            is_whole: is_searched && method == Method::Context && !self.per_tile,
+            is_whole: is_searched && !self.per_tile,
             bits: self.bits.unwrap_or(8),
             coding: if self.fixed_width {
                 Coding::Fixed
@@ -251,12 +261,18 @@ impl Prepared {
                 embedded: None,
             }),
         };
+        let storage = &info.storage;
         let codec = TileCodec {
             model: model.cloned(),
             bits: self.bits,
             coding: self.coding,
             rate,
             is_f32,
+            source_step_m: if storage.sample.is_float() {
+                0.0
+            } else {
+                (storage.band.scale * info.unit.metres()).abs()
+            },
             effort: self.effort,
         };
         Ok((header, codec))

@@ -3,13 +3,15 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use terrane::encode::Report;
-use terrane::format::LocalFile;
+use terrane::encode::{Heights, Report};
+use terrane::format::{LocalFile, Window};
 use terrane::merge::Merge;
 use terrane::shard::{ShardEncoding, ShardFile, ShardId};
-use terrane::{Measured, Terrain};
-use terrane_geo::{AtomicFile, Existing, Pieces, refuse_existing};
+use terrane::{Measured, Resources, Terrain};
+use terrane_geo::{AtomicFile, Existing, Output, Pieces};
 
+use crate::encode::failure;
+use crate::input::Input;
 use crate::{Error, Plan, Result};
 
 /// A shard that is there now.
@@ -23,6 +25,27 @@ pub struct ShardReport {
     pub was_there: bool,
     /// What was measured at full resolution.
     pub measured: Measured,
+    /// Pixels whose value is neither a height nor declared as nodata; 0 where the shard was there before.
+    pub not_heights: u64,
+}
+
+/// The heights of the rasters of a shard, with a count of those that are none.
+struct PieceHeights<'a> {
+    pieces: &'a Pieces,
+    not_heights: u64,
+}
+
+impl Heights for PieceHeights<'_> {
+    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane::Error> {
+        let grid = self.pieces.read(window);
+        let grid = grid.map_err(|error| terrane::Error::Source(Box::new(error)))?;
+        self.not_heights += grid.not_heights as u64;
+        Ok(grid.heights)
+    }
+
+    fn touches(&self, window: Window) -> bool {
+        self.pieces.touches(window)
+    }
 }
 
 /// A merged file.
@@ -54,7 +77,7 @@ impl Plan {
         number: u32,
         folder: &Path,
         model: Option<&Path>,
-        jobs: usize,
+        resources: Resources,
         progress: &mut Report,
     ) -> Result<ShardReport> {
         let division = self.division();
@@ -75,6 +98,7 @@ impl Plan {
                 path,
                 was_there: true,
                 measured: shard.measured(pyramid),
+                not_heights: 0,
             });
         }
         let failed = |source| Error::Unwritable {
@@ -85,15 +109,17 @@ impl Plan {
         // Only the rasters that this shard reads are opened: a country is thousands of them.
         let window = area.window(pyramid);
         let mut pieces = Vec::new();
+        let mut used = Vec::new();
         for input in &self.inputs {
             let piece = input.piece();
             if piece.window.intersection(&window).is_some() {
                 input.check()?;
                 pieces.push(piece);
+                used.push(input);
             }
         }
         let pieces = Pieces::new(pieces);
-        let model = self.model(model)?;
+        let model = self.model(model, resources.memory)?;
         let codec = self.codec(model.as_ref());
         let encoding = ShardEncoding {
             id,
@@ -101,27 +127,32 @@ impl Plan {
             codec: &codec,
             area,
             top: division.top,
-            jobs,
+            resources,
         };
-        let mut file = AtomicFile::create(&path, Existing::Replace)?;
+        let paths: Vec<&Path> = used.iter().map(|input| input.path()).collect();
+        let out = Output::named_here(&path, Existing::Replace).made_of(paths.iter().copied());
+        let mut file = AtomicFile::create(&out)?;
         let mut out = BufWriter::new(file.file());
-        let measured = encoding.run(
-            &mut out,
-            &mut |window| {
-                let grid = pieces.read(window);
-                grid.map(|grid| grid.heights)
-                    .map_err(|error| terrane::Error::Source(Box::new(error)))
-            },
-            progress,
-        )?;
+        let mut heights = PieceHeights {
+            pieces: &pieces,
+            not_heights: 0,
+        };
+        let measured = encoding
+            .run(&mut out, &mut heights, progress)
+            .map_err(|error| failure(error, paths.first().unwrap_or(&path.as_path()), &path))?;
+        let not_heights = heights.not_heights;
         out.flush().map_err(failed)?;
         drop(out);
+        for input in used {
+            input.check()?;
+        }
         file.commit()?;
         Ok(ShardReport {
             bytes: length(&path)?,
             path,
             was_there: false,
             measured,
+            not_heights,
         })
     }
 
@@ -129,15 +160,19 @@ impl Plan {
     pub fn merge(
         &self,
         folder: &Path,
-        out: &Path,
-        existing: Existing,
+        out: &Output,
         model: Option<&Path>,
-        jobs: usize,
+        resources: Resources,
         progress: &mut Report,
     ) -> Result<Merged> {
-        refuse_existing(out, existing)?;
         let division = self.division();
         let count = division.areas.len();
+        let shards: Vec<PathBuf> = (0..count as u32)
+            .map(|number| shard_path(folder, number))
+            .collect();
+        let inputs = self.inputs.iter().map(Input::path);
+        let out = out.clone().made_of(&shards).made_of(inputs).made_of(model);
+        out.check()?;
         for number in 0..count as u32 {
             let path = shard_path(folder, number);
             if !path.is_file() {
@@ -148,13 +183,14 @@ impl Plan {
                 });
             }
         }
+        let path = out.path();
         let failed = |source| Error::Unwritable {
-            path: out.to_owned(),
+            path: path.to_owned(),
             source,
         };
-        let model = self.model(model)?;
+        let model = self.model(model, resources.memory)?;
         let codec = self.codec(model.as_ref());
-        let mut file = AtomicFile::create(out, existing)?;
+        let mut file = AtomicFile::create(&out)?;
         let merge = Merge {
             header: self.header()?,
             codec: &codec,
@@ -164,7 +200,7 @@ impl Plan {
                 .map(|(_, file)| &file[..]),
             division: &division,
             plan: self.sha256(),
-            jobs,
+            resources,
         };
         let target = file.file().try_clone().map_err(failed)?;
         let (writer, measured) = merge.run(
@@ -185,7 +221,7 @@ impl Plan {
             .check_layout()?;
         file.commit()?;
         Ok(Merged {
-            bytes: length(out)?,
+            bytes: length(path)?,
             measured,
         })
     }

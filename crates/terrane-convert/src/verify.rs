@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 use terrane::Terrain;
-use terrane::format::{Promise, Window};
+use terrane::format::{Error as FormatError, Promise, Window};
 use terrane::parallel::in_parallel;
 
 use crate::placement::{geo_keys, georeference};
@@ -18,6 +18,22 @@ pub struct Verification {
     pub report: Map<String, Value>,
     /// What does not hold, a sentence each.
     pub failed: Vec<String>,
+}
+
+/// Whether an error says that a file is not what it should be, rather than that it could not be read or checked.
+pub fn is_damage(error: &terrane::Error) -> bool {
+    match error {
+        terrane::Error::Format(error) => matches!(
+            error,
+            FormatError::NotTerrane
+                | FormatError::Malformed { .. }
+                | FormatError::Checksum { .. }
+                | FormatError::Length { .. }
+                | FormatError::LimitExceeded { .. }
+        ),
+        terrane::Error::Model(error) => !matches!(error, terrane::model::ModelError::Memory(_)),
+        _ => false,
+    }
 }
 
 /// Is told the name of the work, how much is done, of how much, and of what.
@@ -46,7 +62,8 @@ pub fn verify(
 
 /// Decodes every tile of every level, and reads the model where it is in the file.
 fn check_tiles(terrain: &Terrain, jobs: usize, progress: &mut Report) -> Result<u64> {
-    terrain.reader().embedded_model()?;
+    terrain.reader().embedded_model(terrain.memory())?;
+    let jobs = terrain.decoders(jobs)?;
     let pyramid = &terrain.header().pyramid;
     let with_data = AtomicU64::new(0);
     let mut start = 0;
@@ -76,6 +93,7 @@ struct Sums {
     lowest: f64,
     highest: f64,
     nodata_differs: u64,
+    not_heights: u64,
     gradient: (f64, u64),
     laplacian: (f64, u64),
 }
@@ -118,13 +136,24 @@ fn compare(
             width,
             height: last - first,
         };
-        let source = raster.read(0, window)?.heights;
+        let source = raster.read(0, window)?;
+        if source.not_heights > 0 {
+            // The rows around the strip are counted with their own.
+            let own = Window {
+                row,
+                height: end - row,
+                ..window
+            };
+            sums.not_heights += raster.read(0, own)?.not_heights as u64;
+        }
+        let source = source.heights;
         let decoded = terrain.read_with(0, window, jobs)?;
         for row in row..end {
             sums.row(&source, &decoded, width, row - first, window.height);
         }
         progress("compare", end as u64, height as u64, "rows");
     }
+    raster.check_unchanged()?;
     sums.judge(terrain, georeference_equal, found);
     Ok(())
 }
@@ -195,6 +224,12 @@ impl Sums {
         found
             .report
             .insert("georeference_equal".into(), json!(georeference_equal));
+        if self.not_heights > 0 {
+            // Said, because they are values of the raster; the file has no data there.
+            found
+                .report
+                .insert("not_heights".into(), json!(self.not_heights));
+        }
         if self.nodata_differs > 0 {
             found.failed.push(format!(
                 "{} pixels have data on one side alone",
