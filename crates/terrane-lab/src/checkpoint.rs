@@ -11,9 +11,10 @@ use terrane::methods::Model;
 use terrane::model::{CONFIG_KEY, table_arrays, table_name};
 use terrane::released::load_released;
 use terrane::weights::{Array, Weights, WeightsError};
-use terrane_geo::{AtomicFile, Existing};
+use terrane_geo::{AtomicFile, Existing, Output};
 
 use crate::config::Config;
+use crate::memory::{MemoryLimit, NetworkMemory};
 use crate::optimiser::State;
 use crate::pth;
 use crate::{Error, Result};
@@ -35,55 +36,62 @@ pub fn write_model(
     model: &Model,
     config: &Config,
     tables: Option<&TokenTables>,
+    existing: Existing,
 ) -> Result<()> {
     let mut weights = Weights::of(model);
     weights
         .arrays
         .extend(tables.map(table_arrays).into_iter().flatten());
     weights.metadata.insert(CONFIG_KEY.into(), config.to_toml());
-    write(path, &weights)
+    write(path, &weights, existing)
 }
 
-/// Reads a model with its configuration.
-pub fn read_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
-    let mut weights = read(path)?;
+/// Reads a model with its configuration; a network is made only where its arrays are there and it fits into memory.
+pub fn read_model(path: &Path, device: &Device, memory: MemoryLimit) -> Result<(Model, Config)> {
+    let mut weights = read(path, memory)?;
     // The tables of its symbols belong to the codec, not to the network.
     for bits in WIDTHS {
         weights.arrays.remove(&table_name(bits));
     }
-    let text = weights
-        .metadata
-        .get(CONFIG_KEY)
-        .ok_or_else(|| Error::Weights {
-            path: path.to_owned(),
-            source: WeightsError::Missing {
-                name: CONFIG_KEY.into(),
-            },
-        })?;
-    let config = Config::parse(text, &[]).map_err(|source| Error::Config {
+    let damaged = |source| Error::Weights {
         path: path.to_owned(),
         source,
+    };
+    let text = weights.metadata.get(CONFIG_KEY).ok_or_else(|| {
+        damaged(WeightsError::Missing {
+            name: CONFIG_KEY.into(),
+        })
     })?;
+    let wrong = |source| Error::Config {
+        path: path.to_owned(),
+        source,
+    };
+    let config = Config::parse(text, &[]).map_err(wrong)?;
+    let arrays = config
+        .method
+        .arrays()
+        .map_err(|error| wrong(error.into()))?;
+    weights.check(&arrays).map_err(damaged)?;
+    memory.require_network(&config.method)?;
     let model = weights
         .load_into(config.method.init(0, device))
-        .map_err(|source| Error::Weights {
-            path: path.to_owned(),
-            source,
-        })?;
+        .map_err(damaged)?;
     Ok((model, config))
 }
 
 /// Reads a checkpoint that the authors of HUVR or HUVR+SIREN released into the network of a configuration.
-pub fn import(path: &Path, config: &Config, device: &Device) -> Result<Model> {
-    load_released(&read(path)?, config.method.init(0, device)).map_err(|source| Error::Weights {
+pub fn import(path: &Path, config: &Config, device: &Device, memory: MemoryLimit) -> Result<Model> {
+    memory.require_network(&config.method)?;
+    let weights = read(path, memory)?;
+    load_released(&weights, config.method.init(0, device)).map_err(|source| Error::Weights {
         path: path.to_owned(),
         source,
     })
 }
 
 /// Reads a DINOv3 teacher; its size is told by its weights.
-pub fn read_teacher(path: &Path, device: &Device) -> Result<Teacher> {
-    let weights = read(path)?;
+pub fn read_teacher(path: &Path, device: &Device, memory: MemoryLimit) -> Result<Teacher> {
+    let weights = read(path, memory)?;
     TeacherConfig::of(&weights)
         .and_then(|config| Teacher::load(&weights, &config, device))
         .map_err(|source| Error::Weights {
@@ -113,12 +121,12 @@ pub fn write_state(path: &Path, state: &State) -> Result<()> {
     weights
         .metadata
         .insert(STEP_KEY.into(), state.steps.to_string());
-    write(path, &weights)
+    write(path, &weights, Existing::Replace)
 }
 
 /// Reads what an optimiser remembered.
 pub fn read_state(path: &Path, device: &Device) -> Result<State> {
-    let mut weights = read(path)?;
+    let mut weights = read(path, MemoryLimit::of_machine())?;
     let damaged = |source| Error::Weights {
         path: path.to_owned(),
         source,
@@ -147,11 +155,14 @@ pub fn read_state(path: &Path, device: &Device) -> Result<State> {
 }
 
 /// Reads named arrays from a safetensors file or a PyTorch checkpoint.
-pub fn read(path: &Path) -> Result<Weights> {
+pub fn read(path: &Path, memory: MemoryLimit) -> Result<Weights> {
     let damaged = |source| Error::Weights {
         path: path.to_owned(),
         source,
     };
+    let length = std::fs::metadata(path).map_or(0, |found| found.len());
+    // Its bytes and its arrays are in memory at once.
+    memory.require("reading this file", length.checked_mul(2))?;
     if pth::is_checkpoint(path) {
         return pth::read(path).map_err(damaged);
     }
@@ -163,17 +174,17 @@ pub fn read(path: &Path) -> Result<Weights> {
     Weights::from_bytes(&bytes).map_err(damaged)
 }
 
-fn write(path: &Path, weights: &Weights) -> Result<()> {
+fn write(path: &Path, weights: &Weights, existing: Existing) -> Result<()> {
     let bytes = weights.to_bytes().map_err(|source| Error::Weights {
         path: path.to_owned(),
         source,
     })?;
-    write_bytes(path, &bytes)
+    write_bytes(path, &bytes, existing)
 }
 
 /// Writes a file, which appears whole or not at all.
-pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = AtomicFile::create(path, Existing::Replace)?;
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<()> {
+    let mut file = AtomicFile::create(&Output::named_here(path, existing))?;
     file.file().write_all(bytes).map_err(|source| Error::Io {
         path: path.to_owned(),
         action: "be written",

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use terrane::Normalise;
+use terrane::blocks::{Check, SettingError};
 use terrane::methods::{MethodConfig, Precision};
 
 use crate::context::ContextConfig;
@@ -54,7 +55,7 @@ pub struct TrainConfig {
     pub distil: bool,
     /// Share of the old in a running mean of the weights, which is then what is saved; 0 for none.
     pub ema: f64,
-    /// Steps between lines of the log.
+    /// Steps between lines of the log; 0 for one at the end.
     pub log_every: usize,
     /// Steps between measurements on the val split; 0 for none.
     pub validate_every: usize,
@@ -64,6 +65,67 @@ pub struct TrainConfig {
     pub optimiser: OptimiserConfig,
     /// The learning rate.
     pub schedule: ScheduleConfig,
+}
+
+/// The most steps of a training.
+const MOST_STEPS: usize = 1_000_000_000;
+
+/// Refuses a number of steps that is nought or beyond all reason.
+pub(crate) fn are_steps(key: &str, value: usize) -> Check {
+    if (1..=MOST_STEPS).contains(&value) {
+        Ok(())
+    } else {
+        let must = format!("be from 1 to {MOST_STEPS}");
+        Err(SettingError::new(key, must, value))
+    }
+}
+
+/// Refuses a number of things that is nought.
+pub(crate) fn is_some(key: &str, value: usize) -> Check {
+    if value > 0 {
+        Ok(())
+    } else {
+        Err(SettingError::new(key, "be at least 1", value))
+    }
+}
+
+/// Refuses numbers below 0, and what is no number.
+pub(crate) fn are_amounts(values: &[(&str, f64)]) -> Check {
+    check_each(values, "be a number from 0 on", |value| value >= 0.0)
+}
+
+/// Refuses shares of the old that leave nothing to the new.
+pub(crate) fn are_shares(values: &[(&str, f64)]) -> Check {
+    check_each(values, "be from 0 to less than 1", |value| {
+        (0.0..1.0).contains(&value)
+    })
+}
+
+/// Refuses parts that are less than nothing or more than all.
+pub(crate) fn are_parts(values: &[(&str, f64)]) -> Check {
+    check_each(values, "be from 0 to 1", |value| {
+        (0.0..=1.0).contains(&value)
+    })
+}
+
+/// Refuses numbers that are not finite, or not as they must be.
+pub(crate) fn check_each(values: &[(&str, f64)], must: &str, is_so: fn(f64) -> bool) -> Check {
+    let wrong = |(_, value): &&(&str, f64)| !value.is_finite() || !is_so(*value);
+    match values.iter().find(wrong) {
+        Some((key, value)) => Err(SettingError::new(key, must, value)),
+        None => Ok(()),
+    }
+}
+
+impl TrainConfig {
+    fn check(&self) -> Check {
+        are_steps("train.steps", self.steps)?;
+        is_some("train.batch", self.batch)?;
+        are_amounts(&[("train.clip_norm", self.clip_norm)])?;
+        are_shares(&[("train.ema", self.ema)])?;
+        self.optimiser.check()?;
+        self.schedule.check()
+    }
 }
 
 /// What can be wrong with a configuration.
@@ -90,6 +152,9 @@ pub enum ConfigError {
         /// The setting.
         setting: String,
     },
+    /// A value that cannot be used.
+    #[error(transparent)]
+    Value(#[from] SettingError),
     /// A setting names a key that is not there.
     #[error("--set {key}: there is no such key in this configuration")]
     NoKey {
@@ -135,15 +200,19 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// From TOML with settings applied; the one with `[widths]` is the context codec's.
+    /// From TOML with settings applied, and checked; the one with `[widths]` is the context codec's.
     pub fn parse(text: &str, settings: &[String]) -> Result<Self, ConfigError> {
         let is_context = text
             .parse::<toml::Table>()
             .is_ok_and(|table| table.contains_key("widths"));
         Ok(if is_context {
-            Self::Context(Box::new(parse(text, settings)?))
+            let config: ContextConfig = parse(text, settings)?;
+            config.check()?;
+            Self::Context(Box::new(config))
         } else {
-            Self::Method(Box::new(parse(text, settings)?))
+            let config: Config = parse(text, settings)?;
+            config.check()?;
+            Self::Method(Box::new(config))
         })
     }
 }
@@ -169,12 +238,20 @@ fn parse<T: serde::de::DeserializeOwned>(
 }
 
 impl Config {
-    /// A built-in preset with settings such as `train.steps=1000` applied.
+    /// A built-in preset with settings such as `train.steps=1000` applied, and checked.
     pub fn preset(name: &str, settings: &[String]) -> Result<Self, ConfigError> {
-        Self::parse(preset_text(name)?, settings)
+        let config = Self::parse(preset_text(name)?, settings)?;
+        config.check()?;
+        Ok(config)
     }
 
-    /// A configuration from TOML with settings applied.
+    /// Refuses values that no training can have.
+    pub fn check(&self) -> Check {
+        self.method.check()?;
+        self.train.check()
+    }
+
+    /// A configuration from TOML with settings applied, as it stands there.
     pub fn parse(text: &str, settings: &[String]) -> Result<Self, ConfigError> {
         parse(text, settings)
     }
@@ -213,7 +290,12 @@ fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), ConfigErro
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::Device;
+    use terrane::cost::Convention;
+
     use super::*;
+    use crate::bench::flops::account;
+    use crate::memory::{MemoryLimit, NetworkMemory};
 
     #[test]
     fn every_preset_is_complete_and_survives_writing() {
@@ -227,6 +309,170 @@ mod tests {
             };
             assert_eq!(found, name);
             assert_eq!(Experiment::parse(&written, &[]).unwrap(), experiment);
+        }
+    }
+
+    /// Keys of all values of a table, such as `train.steps`.
+    fn keys(table: &toml::Table, path: &str, all: &mut Vec<String>) {
+        for (name, value) in table {
+            let key = format!("{path}{name}");
+            match value {
+                toml::Value::Table(table) => keys(table, &format!("{key}."), all),
+                _ => all.push(key),
+            }
+        }
+    }
+
+    /// Any key of any preset with any number is accepted, or refused with a sentence that names the key; nothing is
+    /// made of it, and no more memory is asked for than there is.
+    #[test]
+    fn every_key_takes_every_value_or_says_why_not() {
+        let limit = MemoryLimit {
+            bytes: 16_000_000_000,
+        };
+        let mut outcomes = [0, 0];
+        for name in preset_names() {
+            let text = preset_text(name).unwrap();
+            let mut all = Vec::new();
+            keys(&text.parse().unwrap(), "", &mut all);
+            assert!(all.len() > 15, "{name}: {all:?}");
+            for key in all {
+                for value in [
+                    "0",
+                    "1",
+                    "7",
+                    "-1",
+                    "0.5",
+                    "100000000",
+                    "1e300",
+                    "nan",
+                    "inf",
+                    "x",
+                ] {
+                    let setting = format!("{key}={value}");
+                    let outcome = Experiment::parse(text, std::slice::from_ref(&setting))
+                        .map_err(crate::Error::from)
+                        .and_then(|experiment| match &experiment {
+                            Experiment::Method(config) => {
+                                limit.require_training(config, &Device::flex())
+                            }
+                            Experiment::Context(config) => limit.require_context(config),
+                        });
+                    let Err(error) = outcome else {
+                        outcomes[0] += 1;
+                        continue;
+                    };
+                    outcomes[1] += 1;
+                    let text = error.to_string();
+                    assert!(
+                        text.len() > 20 && text.lines().count() == 1,
+                        "{name} {setting}: {text}"
+                    );
+                }
+            }
+        }
+        assert!(outcomes.iter().all(|&count| count > 300), "{outcomes:?}");
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_are_named() {
+        for (preset, setting, expected) in [
+            (
+                "huvr-small",
+                "method.patch=7",
+                "method.patch must divide method.side (256), and is 7",
+            ),
+            (
+                "functa-small",
+                "method.width=100000000",
+                "method.width must be from 1 to 16384, and is 100000000",
+            ),
+            (
+                "functa-small",
+                "train.steps=0",
+                "train.steps must be from 1 to 1000000000, and is 0",
+            ),
+            (
+                "functa-small",
+                "train.batch=0",
+                "train.batch must be at least 1, and is 0",
+            ),
+            (
+                "functa-small",
+                "train.schedule.peak=nan",
+                "train.schedule.peak must be a number from 0 on, and is NaN",
+            ),
+            (
+                "functa-small",
+                "train.schedule.peak=-1",
+                "train.schedule.peak must be a number from 0 on, and is -1",
+            ),
+            (
+                "functa-small",
+                "train.ema=1",
+                "train.ema must be from 0 to less than 1, and is 1",
+            ),
+            (
+                "functa-small",
+                "train.optimiser.beta2=1",
+                "train.optimiser.beta2 must be from 0 to less than 1, and is 1",
+            ),
+            (
+                "functa-small",
+                "train.optimiser.epsilon=0",
+                "train.optimiser.epsilon must be above 0, and is 0",
+            ),
+            (
+                "context",
+                "widths.reach=3",
+                "widths.reach must be from 1 to 2, and is 3",
+            ),
+            (
+                "context",
+                "widths.stem=513",
+                "widths.stem must be from 1 to 512, and is 513",
+            ),
+            (
+                "context",
+                "rate.finest=0",
+                "rate.finest must be from 0.000001 to 1, and is 0",
+            ),
+            (
+                "context",
+                "rate.coarsest=0.0001",
+                "rate.coarsest must be at least rate.finest (0.0002), and is 0.0001",
+            ),
+            (
+                "context",
+                "train.samples=0",
+                "train.samples must be at least 1, and is 0",
+            ),
+            (
+                "context",
+                "data.splits=[]",
+                "data.splits must name a split, and is []",
+            ),
+        ] {
+            let text = preset_text(preset).unwrap();
+            let error = Experiment::parse(text, &[setting.to_owned()]).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    /// What is known of a network beforehand is what its account says.
+    #[test]
+    fn every_preset_has_the_parameters_of_its_account() {
+        for name in preset_names() {
+            let Ok(Experiment::Method(config)) = Experiment::parse(preset_text(name).unwrap(), &[])
+            else {
+                continue;
+            };
+            let account = account(&config.method, Convention::AsRun);
+            assert_eq!(
+                config.method.parameters(),
+                Some(account.parameters()),
+                "{name}"
+            );
         }
     }
 

@@ -41,7 +41,9 @@ pub fn build(
     }
     let paths = rasters(folder)?;
     let entries = catalogue::read(folder)?;
-    let mut writer = DatasetWriter::create(target, cut.side, existing)?;
+    let mut writer = DatasetWriter::create(target, cut.side, existing, &[folder])?;
+    let mut tiles = 0;
+    let mut largest = (0, 0, PathBuf::new());
     for (done, path) in paths.iter().enumerate() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         progress(done, paths.len(), &name);
@@ -67,11 +69,31 @@ pub fn build(
             country: country.unwrap_or_default(),
             ..Source::new(raster.info(), region, split, resolution_m)
         });
+        let (width, height) = raster.info().levels[0];
+        if width.min(height) >= largest.0.min(largest.1) {
+            largest = (width, height, path.clone());
+        }
         cut_raster(&raster, cut.side, stride, |column, row, heights| {
+            tiles += 1;
             writer.add_tile(column, row, heights)
         })?;
+        raster.check_unchanged()?;
     }
     progress(paths.len(), paths.len(), "");
+    if tiles == 0 {
+        let (width, height, path) = largest;
+        return Err(Error::NoTiles {
+            path: folder.to_owned(),
+            side: cut.side,
+            name: path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            width,
+            height,
+        });
+    }
     writer.finish()
 }
 
@@ -141,12 +163,13 @@ fn complete(band: &Grid, column: usize, side: usize) -> Option<Vec<f32>> {
     let mut heights = Vec::with_capacity(side * side);
     for row in 0..side {
         let line = &band.row(row)[column..column + side];
-        if line.iter().any(|height| height.is_nan()) {
-            return None;
-        }
         heights.extend(line.iter().map(|&height| height as f32));
     }
-    Some(heights)
+    // What is too high for a float is missing too.
+    heights
+        .iter()
+        .all(|height| height.is_finite())
+        .then_some(heights)
 }
 
 #[cfg(test)]
@@ -167,8 +190,13 @@ mod tests {
             Crs::projected(32632, None),
         );
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-        let mut writer =
-            CogWriter::create(path, (width, height), place, storage, Existing::Keep).unwrap();
+        let mut writer = CogWriter::create(
+            &terrane_geo::Output::named_here(path, Existing::Keep),
+            (width, height),
+            place,
+            storage,
+        )
+        .unwrap();
         writer.write_rows(&heights).unwrap();
         writer.finish().unwrap();
     }
@@ -213,6 +241,7 @@ mod tests {
         assert_eq!(place.affine().apply(0.0, 0.0), (500_032.0, 4_999_968.0));
         assert_eq!(place.crs.horizontal_epsg(), Some(32632));
 
+        assert_eq!(dataset.empty_splits(), ["val"]);
         let statistics = dataset.statistics();
         assert_eq!(statistics.len(), 2);
         assert_eq!((statistics[1].tiles, statistics[1].mean_range_m), (3, 46.5));
@@ -234,6 +263,62 @@ mod tests {
         .unwrap();
         let expected: Vec<_> = (0..=2 * PIECE_COLUMNS + 84).step_by(8).collect();
         assert_eq!(columns, expected);
+    }
+
+    #[test]
+    fn a_build_without_tiles_names_the_largest_raster() {
+        let folder = tempfile::tempdir().unwrap();
+        let rasters = folder.path().join("rasters");
+        std::fs::create_dir(&rasters).unwrap();
+        write(&rasters.join("a.tif"), 300, 20, None);
+        write(&rasters.join("b.tif"), 40, 50, None);
+        write(&rasters.join("c.tif"), 30, 90, None);
+        let cut = |side: usize| Cut {
+            side,
+            train_stride: side,
+        };
+        let target = folder.path().join("set");
+        let text = build_quietly(&rasters, &target, cut(41))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("no raster in it has a tile of 41x41 pixels without a gap")
+                && text.contains("the largest is b.tif with 40x50 pixels"),
+            "{text}"
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        build_quietly(&rasters, &target, cut(40)).unwrap();
+    }
+
+    #[test]
+    fn rasters_are_not_replaced_by_their_tiles() {
+        let folder = tempfile::tempdir().unwrap();
+        let rasters = folder.path().join("rasters");
+        std::fs::create_dir(&rasters).unwrap();
+        write(&rasters.join("a.tif"), 64, 64, None);
+        let cut = Cut {
+            side: 32,
+            train_stride: 32,
+        };
+        let replace = |target: &Path| {
+            build(&rasters, target, cut, Existing::Replace, &mut |_, _, _| {})
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        let text = replace(&rasters).unwrap_err();
+        assert!(
+            text.contains("holds \"a.tif\", which is no part of a tile dataset"),
+            "{text}"
+        );
+        let text = replace(folder.path()).unwrap_err();
+        assert!(text.contains("holds \"rasters\""), "{text}");
+        assert!(rasters.join("a.tif").exists());
+        // Inside its input a dataset may appear, but not be replaced.
+        let inside = rasters.join("set");
+        replace(&inside).unwrap();
+        let text = replace(&inside).unwrap_err();
+        assert!(text.contains("is, holds or lies in the input"), "{text}");
+        Dataset::open(&inside).unwrap();
     }
 
     #[test]

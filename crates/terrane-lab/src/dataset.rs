@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use terrane_geo::{Affine, AtomicFolder, Crs, Existing, Georeference, RasterInfo};
+use terrane_geo::{Affine, AtomicFolder, Crs, Existing, FolderKind, Georeference, RasterInfo};
 
 use crate::{Error, Result};
 
@@ -20,6 +20,11 @@ const FORMAT: u32 = 1;
 const HEADER: &str = "dataset.json";
 const TILES: &str = "tiles.csv";
 const HEIGHTS: &str = "heights.f32";
+/// What can be replaced by a dataset: another.
+const KIND: FolderKind = FolderKind {
+    name: "a tile dataset",
+    files: &[HEADER, TILES, HEIGHTS],
+};
 
 /// A raster that tiles were cut from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -177,6 +182,17 @@ impl Dataset {
         })
     }
 
+    /// The folder it lies in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its files.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let names = KIND.files.iter();
+        names.map(|name| self.folder.join(name)).collect()
+    }
+
     /// Side of every tile in pixels.
     pub fn side(&self) -> usize {
         self.side
@@ -215,6 +231,13 @@ impl Dataset {
         names
     }
 
+    /// Names of the splits whose rasters gave no tile.
+    pub fn empty_splits(&self) -> Vec<&str> {
+        let mut names = self.splits();
+        names.retain(|name| self.split(name).is_empty());
+        names
+    }
+
     /// Reads the heights of a tile in metres, row by row.
     pub fn heights(&self, tile: usize) -> Result<Vec<f32>> {
         let failed = |source| Error::Io {
@@ -250,9 +273,21 @@ pub struct DatasetWriter {
 }
 
 impl DatasetWriter {
-    /// Starts a dataset of tiles of `side` × `side` pixels.
-    pub fn create(target: &Path, side: usize, existing: Existing) -> Result<Self> {
-        let folder = AtomicFolder::create(target, existing)?;
+    /// Refuses a target that [`DatasetWriter::create`] refuses.
+    pub fn check(target: &Path, existing: Existing, inputs: &[&Path]) -> Result<()> {
+        AtomicFolder::check(target, existing, KIND, inputs)?;
+        Ok(())
+    }
+
+    /// Starts a dataset of tiles of `side` × `side` pixels; only another dataset is replaced by it, and none that is,
+    /// holds or lies in an input.
+    pub fn create(
+        target: &Path,
+        side: usize,
+        existing: Existing,
+        inputs: &[&Path],
+    ) -> Result<Self> {
+        let folder = AtomicFolder::create(target, existing, KIND, inputs)?;
         let create = |name: &str| {
             File::create(folder.path().join(name)).map_err(|source| Error::Io {
                 path: target.join(name),

@@ -50,6 +50,12 @@ pub enum DownloadError {
         #[from]
         source: ureq::Error,
     },
+    /// A file of the name is there, and nothing says that it was downloaded.
+    #[error("{} is there already and was not downloaded by this command; move it away, or name another folder with --downloads", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// A local file could not be read or written.
     #[error("cannot read or write {}: {source}", path.display())]
     Io {
@@ -151,6 +157,11 @@ pub fn fetch(
     if let Some((bytes, sha256)) = download.verify_existing() {
         return download.finish(bytes, sha256, true);
     }
+    // A download has its record before it has its name.
+    let (path, record) = (download.path(""), download.path(CHECKSUM));
+    if path.exists() && !record.exists() {
+        return Err(DownloadError::Foreign { path });
+    }
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -203,14 +214,19 @@ impl Download<'_> {
         format!("{sha256}  {}\n# {bytes} bytes\n", self.link.name)
     }
 
-    fn finish(&self, bytes: u64, sha256: String, skipped: bool) -> Result<Fetched, DownloadError> {
-        let (path, checksum) = (self.path(""), self.path(CHECKSUM));
-        let record = self.record(&sha256, bytes);
+    fn write_record(&self, bytes: u64, sha256: &str) -> Result<(), DownloadError> {
+        let checksum = self.path(CHECKSUM);
+        let record = self.record(sha256, bytes);
         if fs::read_to_string(&checksum).ok().as_ref() != Some(&record) {
             fs::write(&checksum, record).map_err(at(&checksum))?;
         }
+        Ok(())
+    }
+
+    fn finish(&self, bytes: u64, sha256: String, skipped: bool) -> Result<Fetched, DownloadError> {
+        self.write_record(bytes, &sha256)?;
         Ok(Fetched {
-            path,
+            path: self.path(""),
             bytes,
             sha256,
             skipped,
@@ -327,6 +343,7 @@ impl Download<'_> {
         }
         file.sync_all().map_err(at(&part))?;
         drop(file);
+        self.write_record(done, &sha256)?;
         fs::rename(&part, self.path("")).map_err(at(&part))?;
         fs::remove_file(&validator).map_err(at(&validator))?;
         self.finish(done, sha256, false)
@@ -481,6 +498,31 @@ mod tests {
             assert_eq!(result.unwrap().bytes, 1000);
             assert!(requests[1].contains("range") && !requests[2].contains("range"));
         }
+    }
+
+    #[test]
+    fn file_of_somebody_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tif");
+        fs::write(&path, b"mine").unwrap();
+        let (mut link, requests) = serve(&[]);
+        let error = fetch(&link, folder.path(), &options(), &mut |_| ()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("was not downloaded by this command"),
+            "{error}"
+        );
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        // It is taken where the list says what it must be, and it is that.
+        link.sha256 = Some(hex(hash(&path).unwrap().0));
+        assert!(
+            fetch(&link, folder.path(), &options(), &mut |_| ())
+                .unwrap()
+                .skipped
+        );
+        assert!(requests.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -6,6 +6,19 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A network would take more memory than it may.
+    #[error("{what} takes {}, and the limit is {:.1} GB: make it smaller, or raise --memory-limit", match bytes {
+        Some(bytes) => format!("about {:.1} GB of memory", *bytes as f64 / 1e9),
+        None => "more memory than can be counted".to_owned(),
+    }, *limit as f64 / 1e9)]
+    Memory {
+        /// What would take it.
+        what: &'static str,
+        /// How much, where it can be counted.
+        bytes: Option<u64>,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// No device to train on was given.
     #[error("a training needs a device")]
     NoDevice,
@@ -129,11 +142,77 @@ pub enum Error {
         /// Side the method works on.
         method: usize,
     },
+    /// Tiles have no details that the context codec could learn.
+    #[error(
+        "the tiles are {tiles} pixels across, and the context codec learns from tiles of {least} on"
+    )]
+    SmallTiles {
+        /// Side of the dataset's tiles.
+        tiles: usize,
+        /// The least side.
+        least: usize,
+    },
     /// A folder holds a run already.
     #[error("{path}: holds a run already; use --resume to go on with it, or name another folder")]
     RunExists {
         /// The folder.
         path: PathBuf,
+    },
+    /// A new run would write over files that are no run.
+    #[error(
+        "{path}: holds \"{name}\" already, and no run that could be resumed; name another folder"
+    )]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// What the run would write over.
+        name: String,
+    },
+    /// An output that is an input.
+    #[error("{path}: is the input {input}, and is left as it is; name another output")]
+    IsInput {
+        /// The output.
+        path: PathBuf,
+        /// The input.
+        input: PathBuf,
+    },
+    /// A checkpoint of a network of other sizes.
+    #[error(
+        "{path}: belongs to a network of {found} weights, and the configuration has {expected}; a run is resumed with the sizes it began with"
+    )]
+    OtherNetwork {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Weights of the configuration's network.
+        expected: usize,
+        /// Weights of the checkpoint.
+        found: usize,
+    },
+    /// A teacher sees other patches than the method.
+    #[error(
+        "train.distil: the teacher sees patches of {teacher} pixels, and method.patch is {method}; they must be equal"
+    )]
+    TeacherPatch {
+        /// Side of the teacher's patches.
+        teacher: usize,
+        /// Side of the method's patches.
+        method: usize,
+    },
+    /// No tile could be cut.
+    #[error(
+        "{path}: no raster in it has a tile of {side}x{side} pixels without a gap; the largest is {name} with {width}x{height} pixels"
+    )]
+    NoTiles {
+        /// The folder.
+        path: PathBuf,
+        /// Side of a tile.
+        side: usize,
+        /// The largest raster.
+        name: String,
+        /// Its columns.
+        width: usize,
+        /// Its rows.
+        height: usize,
     },
     /// A training went astray.
     #[error("the loss was not finite at step {step}; {}", match last {
@@ -147,6 +226,12 @@ pub enum Error {
         checkpoint: PathBuf,
         /// The last checkpoint's step.
         last: Option<usize>,
+    },
+    /// A report would write over files that are none of it.
+    #[error("{path}: is there already, and was not written by this program; name another folder")]
+    NoReport {
+        /// The file.
+        path: PathBuf,
     },
     /// A table or figure cannot be a file of a report.
     #[error("`{name}` cannot name a file of the report: {reason}")]

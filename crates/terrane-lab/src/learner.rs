@@ -29,14 +29,20 @@ impl Learner {
             });
         }
         let teacher = teacher.ok_or(Error::NoTeacher)?;
-        let (encoder, decoder) = match &config.method {
-            MethodConfig::Huvr(method) => (method.encoder.width, method.decoder.width),
-            MethodConfig::HuvrSiren(method) => (method.encoder.width, method.decoder.width),
+        let (encoder, decoder, patch) = match &config.method {
+            MethodConfig::Huvr(method) => (method.encoder, method.decoder, method.patch),
+            MethodConfig::HuvrSiren(method) => (method.encoder, method.decoder, method.patch),
             _ => return Err(Error::NotDistillable),
         };
+        if teacher.patch() != patch {
+            return Err(Error::TeacherPatch {
+                teacher: teacher.patch(),
+                method: patch,
+            });
+        }
         let widths = DistillationWidths {
-            encoder,
-            decoder,
+            encoder: encoder.width,
+            decoder: decoder.width,
             teacher: teacher.width(),
         };
         let mut init = Init::new(config.seed.wrapping_add(1), device);

@@ -4,7 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::{CONFIG, METRICS};
+use terrane_geo::Existing;
+
+use crate::checkpoint::{CHECKPOINT, CONFIG, METRICS, MODEL, write_bytes};
+use crate::dataset::Dataset;
+use crate::output::refuse_inputs;
 use crate::train::Start;
 use crate::{Error, Result};
 
@@ -17,6 +21,28 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Refuses to begin a run where another is, or where it would write over anything.
+    pub(crate) fn check(folder: &Path, start: Start, dataset: &Dataset) -> Result<()> {
+        refuse_inputs(folder, &[dataset.folder()])?;
+        if start == Start::Resume {
+            return Ok(());
+        }
+        let path = folder.to_owned();
+        if folder.join(CONFIG).exists() {
+            return Err(Error::RunExists { path });
+        }
+        match [METRICS, CHECKPOINT, MODEL]
+            .iter()
+            .find(|name| folder.join(name).exists())
+        {
+            Some(name) => Err(Error::Occupied {
+                path,
+                name: (*name).to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn open(folder: &Path, config: &str, start: Start, step: usize) -> Result<Self> {
         let failed = |path: &Path, source| Error::Io {
             path: path.to_owned(),
@@ -25,13 +51,8 @@ impl Log {
         };
         let path = folder.join(METRICS);
         if start == Start::New {
-            if folder.join(CONFIG).exists() {
-                return Err(Error::RunExists {
-                    path: folder.to_owned(),
-                });
-            }
             std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-            std::fs::write(folder.join(CONFIG), config).map_err(|error| failed(folder, error))?;
+            write_bytes(&folder.join(CONFIG), config.as_bytes(), Existing::Keep)?;
         } else {
             // Lines after the checkpoint belong to steps that will be taken again.
             let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -44,7 +65,7 @@ impl Log {
                 .filter(is_kept)
                 .map(|line| format!("{line}\n"))
                 .collect();
-            std::fs::write(&path, kept).map_err(|error| failed(&path, error))?;
+            write_bytes(&path, kept.as_bytes(), Existing::Replace)?;
         }
         let file = OpenOptions::new()
             .create(true)

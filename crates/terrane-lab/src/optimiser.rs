@@ -2,6 +2,9 @@
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use terrane::blocks::Check;
+
+use crate::config::{are_amounts, are_shares, check_each};
 
 /// Numbers of the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -15,6 +18,22 @@ pub struct OptimiserConfig {
     pub epsilon: f64,
     /// Part of a weight that is lost per step and unit of learning rate (AdamW); 0 makes it plain Adam.
     pub weight_decay: f64,
+}
+
+impl OptimiserConfig {
+    /// Refuses numbers that no optimiser can have; keys are those of a training's configuration.
+    pub fn check(&self) -> Check {
+        are_shares(&[
+            ("train.optimiser.beta1", self.beta1),
+            ("train.optimiser.beta2", self.beta2),
+        ])?;
+        check_each(
+            &[("train.optimiser.epsilon", self.epsilon)],
+            "be above 0",
+            |value| value > 0.0,
+        )?;
+        are_amounts(&[("train.optimiser.weight_decay", self.weight_decay)])
+    }
 }
 
 /// The optimiser with its memory.

@@ -50,6 +50,8 @@ pub(crate) fn properties(selector: &str, colours: &[Colour]) -> String {
 }
 
 const STYLE: &str = include_str!("page.css");
+/// Who made a page, so that it is known again.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"terrane\">";
 
 impl Page {
     /// A page with a title and one introducing sentence.
@@ -64,6 +66,11 @@ impl Page {
             body,
             headings: 0,
         }
+    }
+
+    /// Whether a file is a page of this program; those of 0.1.0 are known by their colours.
+    pub fn is_page(html: &str) -> bool {
+        html.contains(GENERATOR) || html.contains(&properties(":root", &COLOURS))
     }
 
     /// Adds a list of the headings that follow, each a link to its place.
@@ -135,7 +142,7 @@ impl Page {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+             {GENERATOR}\n<title>{}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
             escape(&self.title),
             properties(":root", &COLOURS),
             self.body

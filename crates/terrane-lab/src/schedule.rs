@@ -1,6 +1,9 @@
 //! The learning rate over the steps of a training.
 
 use serde::{Deserialize, Serialize};
+use terrane::blocks::Check;
+
+use crate::config::{are_amounts, are_parts};
 
 /// How the learning rate goes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,6 +30,27 @@ pub enum ScheduleConfig {
 }
 
 impl ScheduleConfig {
+    /// Refuses rates that no training can have; keys are those of a training's configuration.
+    pub fn check(&self) -> Check {
+        match *self {
+            Self::Cosine { peak, floor, .. } => are_amounts(&[
+                ("train.schedule.peak", peak),
+                ("train.schedule.floor", floor),
+            ]),
+            Self::Drop {
+                rate,
+                factor,
+                after,
+            } => {
+                are_amounts(&[
+                    ("train.schedule.rate", rate),
+                    ("train.schedule.factor", factor),
+                ])?;
+                are_parts(&[("train.schedule.after", after)])
+            }
+        }
+    }
+
     /// The rate of a step, counted from 0, of so many.
     pub fn rate(&self, step: usize, steps: usize) -> f64 {
         match *self {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use terrane_geo::{Existing, GeoTiff, RasterSource, Window, refuse_existing};
+use terrane_geo::{Existing, GeoTiff, RasterSource, Window};
 
 use crate::dataset::{Dataset, DatasetWriter, Source};
 use crate::download::{self, Options, Progress};
@@ -42,7 +42,8 @@ pub fn build(
     options: &Options,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Dataset> {
-    refuse_existing(target, existing)?;
+    let inputs = [list, downloads];
+    DatasetWriter::check(target, existing, &inputs)?;
     let text = std::fs::read_to_string(list).map_err(|source| Error::Io {
         path: list.to_owned(),
         action: "be read",
@@ -72,13 +73,14 @@ pub fn build(
     }
 
     let splits = splits(links.iter().map(|(tile, _)| region(tile)).collect());
-    let mut writer = DatasetWriter::create(target, SIDE, existing)?;
+    let mut writer = DatasetWriter::create(target, SIDE, existing, &inputs)?;
     for (index, ((tile, link), path)) in links.iter().zip(&paths).enumerate() {
         progress(Step::Cut(index, links.len(), &link.name));
         let raster = GeoTiff::open(path)?;
         let region = region(tile);
         let split = splits[&region].to_owned();
         cut(&raster, region, split, &mut writer)?;
+        raster.check_unchanged()?;
     }
     writer.finish()
 }

@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use serde_json::json;
 use terrane::dinov3::Teacher;
 use terrane::methods::Model;
+use terrane_geo::Existing;
 
 use crate::batches::{Batches, Tiles};
 use crate::checkpoint::{self, CHECKPOINT, MODEL};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::dataset::Dataset;
 use crate::differentiation::{self, Differentiation, scatter_fixed};
 use crate::evaluate::evaluate;
@@ -55,7 +56,25 @@ impl Start {
         Ok(match self {
             Self::New => new,
             Self::Resume => {
-                new.with_state(checkpoint::read_state(&folder.join(CHECKPOINT), device)?)
+                let path = folder.join(CHECKPOINT);
+                let state = checkpoint::read_state(&path, device)?;
+                let count = |weights: &Tensor<1>| weights.shape().num_elements();
+                let expected = count(&new.state().weights);
+                let vectors = [&state.weights, &state.mean, &state.square];
+                let average = state.average.iter();
+                if let Some(other) = vectors
+                    .into_iter()
+                    .chain(average)
+                    .find(|vector| count(vector) != expected)
+                {
+                    let found = count(other);
+                    return Err(Error::OtherNetwork {
+                        path,
+                        expected,
+                        found,
+                    });
+                }
+                new.with_state(state)
             }
         })
     }
@@ -77,6 +96,8 @@ pub fn train(
 ) -> Result<Model> {
     let settings = &config.train;
     let device = devices.first().ok_or(Error::NoDevice)?;
+    config.check().map_err(ConfigError::from)?;
+    Log::check(folder, start, dataset)?;
     if dataset.side() != config.method.side() {
         return Err(Error::TileSide {
             tiles: dataset.side(),
@@ -158,7 +179,13 @@ pub fn train(
     }
     let model = scatter_fixed(learner, optimiser.best()).model;
     let tables = tables::learn(&model, config, dataset, device)?;
-    checkpoint::write_model(&folder.join(MODEL), &model, config, Some(&tables))?;
+    checkpoint::write_model(
+        &folder.join(MODEL),
+        &model,
+        config,
+        Some(&tables),
+        Existing::Replace,
+    )?;
     Ok(model)
 }
 
@@ -170,17 +197,17 @@ pub(crate) mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use burn::module::Module;
-    use burn::tensor::{Distribution, Tensor};
+    use burn::tensor::Distribution;
     use terrane::dinov3::TeacherConfig;
     use terrane::init::Init;
     use terrane::methods::{Method, Precision};
     use terrane::weights::Weights;
-    use terrane_geo::Existing;
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
     use crate::checkpoint::METRICS;
     use crate::dataset::{DatasetWriter, Source};
+    use crate::memory::MemoryLimit;
 
     /// A network that trains in milliseconds on tiles of 32 pixels.
     pub(crate) const TINY: &str = r#"
@@ -254,7 +281,8 @@ pub(crate) mod tests {
 
     /// Four tiles to train on and four others.
     pub(crate) fn dataset(folder: &Path) -> Dataset {
-        let mut writer = DatasetWriter::create(&folder.join("set"), 32, Existing::Replace).unwrap();
+        let mut writer =
+            DatasetWriter::create(&folder.join("set"), 32, Existing::Replace, &[]).unwrap();
         for (split, seed) in [("train", 1), ("val", 2)] {
             let terrain = generate(&Recipe {
                 width: 96,
@@ -324,7 +352,9 @@ pub(crate) mod tests {
         };
         assert_eq!(lines(&whole), lines(&cut));
         assert_eq!(lines(&whole).len(), 6 + 2);
-        let (model, read) = checkpoint::read_model(&cut.join(MODEL), &Device::flex()).unwrap();
+        let (model, read) =
+            checkpoint::read_model(&cut.join(MODEL), &Device::flex(), MemoryLimit::of_machine())
+                .unwrap();
         assert_eq!((Weights::of(&model), read), (Weights::of(&resumed), config));
     }
 
@@ -394,6 +424,27 @@ pub(crate) mod tests {
             run(&config, &dataset, &run_folder, Start::New, usize::MAX),
             Err(Error::RunExists { .. })
         ));
+        // A model without a run is somebody's too.
+        std::fs::remove_file(run_folder.join(checkpoint::CONFIG)).unwrap();
+        let before = std::fs::read(run_folder.join(MODEL)).unwrap();
+        let error = run(&config, &dataset, &run_folder, Start::New, usize::MAX).unwrap_err();
+        assert!(matches!(error, Error::Occupied { .. }), "{error}");
+        assert_eq!(std::fs::read(run_folder.join(MODEL)).unwrap(), before);
+        let error = run(&config, &dataset, dataset.folder(), Start::New, usize::MAX).unwrap_err();
+        assert!(matches!(error, Error::IsInput { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_run_is_resumed_with_the_sizes_it_began_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let path = folder.path().join("run");
+        run(&config(&[]), &dataset, &path, Start::New, usize::MAX).unwrap();
+        let other = config(&["method.bottleneck=4"]);
+        let text = run(&other, &dataset, &path, Start::Resume, usize::MAX)
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains("belongs to a network of"), "{text}");
     }
 
     #[test]
@@ -465,6 +516,18 @@ pub(crate) mod tests {
             followed.method.init(0, &device).num_params()
         );
         assert!(losses[5] < losses[0] && losses[0] > 0.5, "{losses:?}");
+        let coarse = TeacherConfig { patch: 16, ..size }.init(&Init::new(1, &device));
+        let error = train(
+            &followed,
+            &dataset,
+            &folder.path().join("c"),
+            Start::New,
+            std::slice::from_ref(&device),
+            Some(&coarse),
+            &mut |_| {},
+        )
+        .unwrap_err();
+        assert!(matches!(error, Error::TeacherPatch { .. }), "{error}");
     }
 
     /// Four tiles of gentle farmland, 256 pixels across.
@@ -479,7 +542,7 @@ pub(crate) mod tests {
         };
         let terrain = generate(&recipe);
         let mut writer =
-            DatasetWriter::create(&folder.join("farmland"), 256, Existing::Replace).unwrap();
+            DatasetWriter::create(&folder.join("farmland"), 256, Existing::Replace, &[]).unwrap();
         writer.add_source(source("train"));
         for (row, column) in [(0, 0), (0, 256), (256, 0), (256, 256)] {
             let tile: Vec<f32> = (row..row + 256)

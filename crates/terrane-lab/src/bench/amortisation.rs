@@ -45,7 +45,7 @@ pub fn amortisation(runs: &mut Runs, fitting: &Fitting) -> Result<Section> {
         tables: Vec::new(),
         figures: Vec::new(),
     };
-    let Some(model) = run.model(runs.device)? else {
+    let Some(model) = run.model(runs.device, runs.settings.memory)? else {
         let text = "The weights of HUVR+SIREN are not here, so no tile can be fitted.";
         section.paragraphs.push(text.into());
         return Ok(section);

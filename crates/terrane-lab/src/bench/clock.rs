@@ -8,6 +8,7 @@ use terrane::methods::{Method, Precision};
 use super::paper;
 use super::runs::{METHODS, Runs, Variant};
 use super::table::{Column, Table};
+use crate::memory::NetworkMemory;
 use crate::{Error, Result};
 
 /// How many passes are made.
@@ -53,6 +54,7 @@ pub fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> Result<
     let side = runs.dataset.side();
     for method in METHODS {
         let config = runs.config(&Variant::plain(method))?;
+        runs.settings.memory.require_network(&config.method)?;
         // Time does not depend on what the weights are.
         let network = config.method.init(config.seed, runs.device);
         let map = config.data.normalise.map(&heights);

@@ -39,7 +39,7 @@ pub fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)
     let mut curves = Vec::new();
     for method in METHODS {
         let run = runs.get(&Variant::plain(method))?;
-        let Some(model) = run.model(runs.device)? else {
+        let Some(model) = run.model(runs.device, runs.settings.memory)? else {
             continue;
         };
         runs.report(&format!("{method} on {split}"), 0, 1);

@@ -24,7 +24,7 @@ pub fn reconstructions(runs: &mut Runs) -> Result<Vec<Figure>> {
         let mut surfaces = vec![("source".to_owned(), heights.clone())];
         for method in METHODS {
             let run = runs.get(&Variant::plain(method))?;
-            if let Some(model) = run.model(runs.device)? {
+            if let Some(model) = run.model(runs.device, runs.settings.memory)? {
                 let decoded = decode(runs, &model, &run.config, &heights)?;
                 surfaces.push((method.to_owned(), decoded));
             }

@@ -4,12 +4,16 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
-use terrane_geo::{AtomicFile, Existing};
+use terrane_geo::{AtomicFile, Existing, Output};
 
 use super::figure::Figure;
 use super::table::Table;
 use crate::page::{Page, escape_markdown, prose_markdown};
 use crate::{Error, Result};
+
+/// The report as a page, and in Markdown.
+const PAGE: &str = "report.html";
+const TEXT: &str = "report.md";
 
 /// A part of a report under one heading.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,12 +89,19 @@ impl Report {
         out
     }
 
+    /// Refuses a folder whose `report.html` or `report.md` is not of this program, for those who have long to do before.
+    pub fn check(folder: &Path) -> Result<()> {
+        refuse_others(folder, [PAGE, TEXT])
+    }
+
     /// Writes `report.html`, `report.md`, a CSV and a JSON file for each table and an SVG file for each figure into a
-    /// folder, which is made if need be. Each file appears whole, in place of one of the same name.
+    /// folder, which is made if need be. Each file appears whole, in place of one of the same name of an earlier report; the
+    /// files of anybody else are refused.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let mut files = vec![
-            ("report.html".to_owned(), self.html()),
-            ("report.md".to_owned(), self.markdown()),
+            // First, so that what was stopped can be written again.
+            (PAGE.to_owned(), self.html()),
+            (TEXT.to_owned(), self.markdown()),
         ];
         for section in &self.sections {
             for table in &section.tables {
@@ -116,6 +127,7 @@ impl Report {
                 });
             }
         }
+        refuse_others(folder, files.iter().map(|(name, _)| name.as_str()))?;
         let failed = |path: &Path, source| Error::Io {
             path: path.to_owned(),
             action: "be written",
@@ -124,12 +136,25 @@ impl Report {
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         for (name, content) in files {
             let path = folder.join(name);
-            let mut file = AtomicFile::create(&path, Existing::Replace)?;
+            let mut file = AtomicFile::create(&Output::named_here(&path, Existing::Replace))?;
             let written = file.file().write_all(content.as_bytes());
             written.map_err(|error| failed(&path, error))?;
             file.commit()?;
         }
         Ok(())
+    }
+}
+
+/// Refuses to write over files unless they lie beside a page of this program.
+fn refuse_others<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let page = folder.join(PAGE);
+    if std::fs::read(&page).is_ok_and(|html| Page::is_page(&String::from_utf8_lossy(&html))) {
+        return Ok(());
+    }
+    let mut paths = names.into_iter().map(|name| folder.join(name));
+    match paths.find(|path| path.exists()) {
+        Some(path) => Err(Error::NoReport { path }),
+        None => Ok(()),
     }
 }
 
@@ -225,6 +250,27 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&read("rates.json")).unwrap();
         assert_eq!(json[0]["bpp"], 0.5);
         assert!(read("frontier.svg").starts_with("<svg xmlns="));
+    }
+
+    #[test]
+    fn files_of_others_are_left() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["report.html", "report.md", "rates.csv", "frontier.svg"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "mine").unwrap();
+            let text = report().write(folder.path()).unwrap_err().to_string();
+            assert!(
+                text.contains(&format!("{name}: is there already")),
+                "{text}"
+            );
+            assert_eq!(
+                Report::check(folder.path()).is_err(),
+                name.starts_with("report")
+            );
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+            assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+            std::fs::remove_file(path).unwrap();
+        }
     }
 
     #[test]

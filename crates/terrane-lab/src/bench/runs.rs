@@ -8,11 +8,12 @@ use burn::tensor::Device;
 use serde::Deserialize;
 use terrane::methods::{Model, Precision};
 
-use crate::checkpoint::{CHECKPOINT, CONFIG, MODEL, read_model};
-use crate::config::Config;
+use crate::checkpoint::{CHECKPOINT, CONFIG, METRICS, MODEL, read_model};
+use crate::config::{Config, ConfigError};
 use crate::dataset::Dataset;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::measure::Summary;
+use crate::memory::{MemoryLimit, NetworkMemory};
 use crate::schedule::ScheduleConfig;
 use crate::train::{Start, train};
 use crate::{Error, Result};
@@ -44,6 +45,8 @@ pub struct Settings {
     pub precision: Precision,
     /// The split on which everything is measured.
     pub split: String,
+    /// What a network may take of memory.
+    pub memory: MemoryLimit,
 }
 
 /// One training: a method's preset with some values changed.
@@ -94,9 +97,9 @@ pub struct Run {
 
 impl Run {
     /// Its trained network, where the weights are here.
-    pub fn model(&self, device: &Device) -> Result<Option<Model>> {
+    pub fn model(&self, device: &Device, memory: MemoryLimit) -> Result<Option<Model>> {
         match &self.model {
-            Some(path) => Ok(Some(read_model(path, device)?.0)),
+            Some(path) => Ok(Some(read_model(path, device, memory)?.0)),
             None => Ok(None),
         }
     }
@@ -176,7 +179,7 @@ impl<'a> Runs<'a> {
             if !model.exists() {
                 self.train(variant, &folder)?;
             }
-            let (network, config) = read_model(&model, self.device)?;
+            let (network, config) = read_model(&model, self.device, self.settings.memory)?;
             let tiles = self.tiles();
             let evaluation = evaluate(&network, &config, self.dataset, &tiles, self.device)?;
             Run {
@@ -198,15 +201,13 @@ impl<'a> Runs<'a> {
         } else {
             Start::New
         };
-        if start == Start::New && folder.exists() {
-            // A training that was stopped before its first checkpoint left a beginning that nothing can go on from.
-            std::fs::remove_dir_all(folder).map_err(|source| Error::Io {
-                path: folder.to_owned(),
-                action: "be removed",
-                source,
-            })?;
-        }
         let config = self.config(variant)?;
+        self.settings
+            .memory
+            .require_training(&config, self.device)?;
+        if start == Start::New && folder.exists() {
+            remove_beginning(folder)?;
+        }
         let report = &mut *self.report;
         train(
             &config,
@@ -240,6 +241,7 @@ impl<'a> Runs<'a> {
         if let ScheduleConfig::Cosine { warmup_steps, .. } = &mut config.train.schedule {
             *warmup_steps = steps / WARMUP;
         }
+        config.check().map_err(ConfigError::from)?;
         Ok(config)
     }
 
@@ -279,5 +281,56 @@ impl<'a> Runs<'a> {
             evaluation,
             model: None,
         })
+    }
+}
+
+/// Removes what a training that was stopped before its first checkpoint left: nothing can go on from it. Anything else
+/// is somebody's, and refused.
+fn remove_beginning(folder: &Path) -> Result<()> {
+    let failed = |source| Error::Io {
+        path: folder.to_owned(),
+        action: "be listed",
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let is_file = entry.file_type().map_err(failed)?.is_file();
+        if !is_file || ![CONFIG, METRICS].iter().any(|known| name == *known) {
+            return Err(Error::Occupied {
+                path: folder.to_owned(),
+                name: name.to_string_lossy().into_owned(),
+            });
+        }
+        files.push(entry.path());
+    }
+    for path in files {
+        std::fs::remove_file(&path).map_err(|source| Error::Io {
+            path,
+            action: "be removed",
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_a_training_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at(CONFIG), "a").unwrap();
+        std::fs::write(at(METRICS), "b").unwrap();
+        std::fs::write(at("eval-test.json"), "c").unwrap();
+        let text = remove_beginning(folder.path()).unwrap_err().to_string();
+        assert!(text.contains("holds \"eval-test.json\" already"), "{text}");
+        assert!(at(CONFIG).exists() && at(METRICS).exists());
+        std::fs::remove_file(at("eval-test.json")).unwrap();
+        remove_beginning(folder.path()).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

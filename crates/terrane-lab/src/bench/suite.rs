@@ -10,6 +10,7 @@ use super::runs::{self, Runs, Settings};
 use super::{ablation, amortisation, clock, codecs, cross, flops, headline, panels, ptq, regimes};
 use crate::Result;
 use crate::dataset::Dataset;
+use crate::output::refuse_inputs;
 
 /// A part of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +83,8 @@ pub fn run(
     device: &Device,
     report: &mut runs::Report,
 ) -> Result<Report> {
+    refuse_inputs(folder, &[dataset.folder()])?;
+    Report::check(folder)?;
     let mut runs = Runs::new(
         dataset,
         device,

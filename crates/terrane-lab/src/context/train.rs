@@ -9,8 +9,10 @@ use burn::tensor::Device;
 use serde_json::json;
 use terrane::random::Random;
 use terrane_context::{Codec, Effort, Grid, Model, Taps, Tile, to_bytes};
+use terrane_geo::Existing;
 
 use crate::checkpoint::{self, CHECKPOINT, MODEL};
+use crate::config::ConfigError;
 use crate::context::config::ContextConfig;
 use crate::context::learner::ContextLearner;
 use crate::context::samples::{Batch, draw};
@@ -21,6 +23,8 @@ use crate::optimiser::Optimiser;
 use crate::train::{Progress, Start};
 use crate::{Error, Result};
 
+/// Smaller tiles are a coarse picture alone, and have no details.
+const LEAST_SIDE: usize = 16;
 /// Batches that wait to be used.
 const AHEAD: usize = 4;
 /// The stream of random numbers for counting.
@@ -44,12 +48,24 @@ pub fn train(
     device: &Device,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
+    config.check().map_err(ConfigError::from)?;
+    Log::check(folder, start, dataset)?;
     let settings = config.train;
     let side = dataset.side();
+    if side < LEAST_SIDE {
+        return Err(Error::SmallTiles {
+            tiles: side,
+            least: LEAST_SIDE,
+        });
+    }
     let mut tiles = Vec::new();
     for split in &config.data.splits {
         for number in dataset.split(split) {
-            tiles.push(dataset.heights(number)?);
+            let tile = dataset.heights(number)?;
+            // No step could be found for others, however often they are drawn.
+            if tile.iter().all(|height| height.is_finite()) {
+                tiles.push(tile);
+            }
         }
     }
     if tiles.is_empty() {
@@ -120,7 +136,7 @@ pub fn train(
         counts = count(&codec(config, &best, &counts)?, config, &tiles, side);
     }
     let bytes = model_bytes(config, &best, &counts)?;
-    checkpoint::write_bytes(&folder.join(MODEL), &bytes)
+    checkpoint::write_bytes(&folder.join(MODEL), &bytes, Existing::Replace)
 }
 
 /// The batches of the steps from one on, prepared by a thread of their own; the same for the same step.

@@ -3,8 +3,10 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
+use terrane::blocks::Check;
 
 use crate::Result;
+use crate::config::are_amounts;
 use crate::differentiation::{Choice, Differentiation, scatter_fixed_into, weights, weights_of};
 use crate::evaluate::numbers_of;
 use crate::optimiser::{Optimiser, OptimiserConfig};
@@ -54,6 +56,14 @@ impl Descent {
             steps,
             schedule,
             log_every,
+        }
+    }
+
+    /// Refuses rates that no descent can have.
+    pub fn check(&self) -> Check {
+        match self.schedule {
+            ScheduleConfig::Cosine { peak, .. } => are_amounts(&[("--rate", peak)]),
+            ScheduleConfig::Drop { .. } => self.schedule.check(),
         }
     }
 

@@ -6,12 +6,13 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
 use terrane::Normalisation;
-use terrane::blocks::{Modulation, Siren, SirenBias, pixel_grid};
+use terrane::blocks::{Check, Modulation, SettingError, Siren, SirenBias, pixel_grid};
 use terrane::init::Init;
 
 use super::State;
 use super::descent::Descent;
 use crate::Result;
+use crate::config::check_each;
 use crate::dataset::Dataset;
 use crate::evaluate::numbers_of;
 use crate::measure::{self, Derivatives, Summary, TileMeasures, measure_analytic};
@@ -34,6 +35,40 @@ pub struct SirenOptions {
     pub seed: u64,
     /// The steps.
     pub descent: Descent,
+}
+
+impl SirenOptions {
+    /// Refuses sizes that no network can have.
+    pub fn check(&self) -> Check {
+        for (key, value, most) in [
+            ("--width", self.width, 16_384),
+            ("--layers", self.layers, 1024),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(SettingError::new(
+                    key,
+                    format!("be from 1 to {most}"),
+                    value,
+                ));
+            }
+        }
+        check_each(&[("--omega", self.omega)], "be a number above 0", |omega| {
+            omega > 0.0
+        })?;
+        self.descent.check()
+    }
+
+    /// Bytes that fitting a tile of this side takes, as far as one can tell beforehand; `None` where nobody could count
+    /// them.
+    pub fn training_bytes(&self, side: usize) -> Option<u64> {
+        let [width, layers, side] = [self.width, self.layers, side].map(|size| size as u64);
+        let weights = width.checked_mul(width.checked_mul(layers)?.checked_add(4)?)?;
+        let points = side.checked_mul(side)?;
+        let recorded = points.checked_mul(width.checked_mul(layers)?.checked_mul(4)?)?;
+        weights
+            .checked_mul(16)?
+            .checked_add(recorded.checked_mul(4)?)
+    }
 }
 
 /// Networks of single tiles.

@@ -36,6 +36,7 @@ impl Codec for Context {
                 Goal::Bound(bound_m) => Rate::MaxError(bound_m),
                 Goal::Lossless(_) => Rate::Lossless,
             },
+            source_step_m: 0.0,
             is_f32: true,
             effort: EFFORT,
         };
