@@ -92,6 +92,9 @@ export class TerrainMap {
   fit(info, options = {}) {
     const [west, south, east, north] = info.bounds;
     this.map.fitBounds([[west, south], [east, north]], { padding: options.padding, animate: false, pitch: options.pitch ?? 0, bearing: options.bearing ?? 0 });
+    // A large file without overviews has no tiles for so coarse a view; those of 256 pixels are shown a zoom before theirs.
+    const least = info.minzoom - 1;
+    if (this.map.getZoom() < least) this.map.jumpTo({ center: [(west + east) / 2, (south + north) / 2], zoom: least });
   }
 
   /** Takes the colours of the page. */

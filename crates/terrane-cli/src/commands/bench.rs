@@ -169,6 +169,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
                 Precision::Full
             },
             split: arguments.split.clone(),
+            memory: common.network_memory(),
         },
         passes: Passes {
             warm_up: arguments.passes.div_ceil(10),

@@ -37,7 +37,7 @@ pub(crate) enum Command {
         /// Distance between tiles of the train split in pixels; less than the side makes them overlap.
         #[arg(long, value_name = "N")]
         train_stride: Option<usize>,
-        /// Replace an existing dataset.
+        /// Replace an existing dataset; any other folder is left as it is.
         #[arg(long)]
         overwrite: bool,
     },
@@ -62,7 +62,7 @@ pub(crate) enum Command {
         /// Folder that keeps the downloads; beside the dataset by default.
         #[arg(long, value_name = "DIR")]
         downloads: Option<PathBuf>,
-        /// Replace an existing dataset.
+        /// Replace an existing dataset; any other folder is left as it is.
         #[arg(long)]
         overwrite: bool,
     },
@@ -152,6 +152,8 @@ struct Report {
     side: usize,
     tiles: usize,
     splits: Vec<SplitStatistics>,
+    /// Splits whose rasters gave no tile.
+    empty_splits: Vec<String>,
 }
 
 fn report(dataset: &Dataset, common: &Common) -> Result<()> {
@@ -159,6 +161,11 @@ fn report(dataset: &Dataset, common: &Common) -> Result<()> {
         side: dataset.side(),
         tiles: dataset.tiles().len(),
         splits: dataset.statistics(),
+        empty_splits: dataset
+            .empty_splits()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     };
     if common.json {
         return print_json(&report);
@@ -194,8 +201,12 @@ fn report(dataset: &Dataset, common: &Common) -> Result<()> {
         "mean σ m",
         "pixel m",
     ];
+    let empty = match report.empty_splits.as_slice() {
+        [] => String::new(),
+        names => format!("\nNo tile in: {}\n", names.join(", ")),
+    };
     print(&format!(
-        "{} tiles of {}x{} pixels\n\n{}",
+        "{} tiles of {}x{} pixels\n\n{}{empty}",
         report.tiles,
         report.side,
         report.side,

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use terrane_convert::Decoding;
-use terrane_geo::refuse_existing;
+use terrane_geo::Kind;
 
 use crate::Common;
-use crate::commands::{FileArguments, existing, jobs};
+use crate::commands::{FileArguments, OutputOptions, jobs};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
@@ -30,9 +30,8 @@ pub(crate) struct Arguments {
     /// An overview instead of full resolution.
     #[arg(long, value_name = "N")]
     level: Option<u8>,
-    /// Replace an existing file.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 fn parse_box(text: &str) -> Result<[f64; 4], String> {
@@ -52,32 +51,46 @@ fn parse_box(text: &str) -> Result<[f64; 4], String> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let existing = existing(arguments.overwrite);
-    refuse_existing(&arguments.out, existing)?;
-    let terrain = arguments.file.terrain()?;
+    let output = arguments
+        .output
+        .output(&arguments.out, Kind::Raster)
+        .made_of(arguments.file.paths());
+    output.check()?;
+    let terrain = arguments.file.terrain(common)?;
     let decoding = Decoding {
         bbox: arguments.bbox,
         resolution: arguments.resolution,
         level: arguments.level.unwrap_or(0),
     };
     let mut progress = Progress::new("decode", common.progress);
-    let (width, height) = decoding.write(
-        &terrain,
-        &arguments.out,
-        existing,
-        jobs(common),
-        &mut |done, of| {
-            progress.at(done, of, "rows");
-        },
-    )?;
+    let decoded = decoding.write(&terrain, &output, jobs(common), &mut |done, of| {
+        progress.at(done, of, "rows");
+        Ok(())
+    })?;
     drop(progress);
+    let (width, height) = (decoded.width, decoded.height);
+    let (sample, nodata) = (decoded.storage.sample.name(), decoded.storage.nodata);
     if common.json {
-        return print_json(
-            &serde_json::json!({ "file": arguments.out, "width": width, "height": height }),
-        );
+        return print_json(&serde_json::json!({
+            "file": arguments.out, "width": width, "height": height, "sample_type": sample, "nodata": nodata,
+        }));
     }
+    let number = |value: Option<f64>| value.map_or("none".to_owned(), |value| value.to_string());
+    let source = &terrain.header().samples;
+    // A reader of the raster should not have to find out by himself.
+    let change =
+        if source.kind == sample && source.nodata.map(f64::to_bits) == nodata.map(f64::to_bits) {
+            String::new()
+        } else {
+            format!(
+                " (the source: {}, nodata {})",
+                source.kind,
+                number(source.nodata)
+            )
+        };
     print(&format!(
-        "{}: {width} x {height}\n",
-        arguments.out.display()
+        "{}: {width} x {height}, {sample}, nodata {}{change}\n",
+        arguments.out.display(),
+        number(nodata)
     ))
 }

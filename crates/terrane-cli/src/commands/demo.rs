@@ -1,13 +1,14 @@
 //! `terrane demo`: a terrain goes in, comes out, and its error is measured.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use terrane::Resources;
 use terrane_geo::synthetic::Terrain;
 use terrane_geo::{
-    AtomicFile, BandMetadata, Existing, GeoTiff, RasterSource, SampleType, Storage, Window,
+    AtomicFolder, BandMetadata, Existing, FolderKind, GeoTiff, Output, RasterSource, SampleType,
+    Storage, Window,
 };
 use terrane_lab::measure::{RasterMeasures, measure_masked};
 use terrane_lab::page::Page;
@@ -16,7 +17,6 @@ use terrane_lab::picture::{Light, Picture, Tint, error_map, relief};
 use crate::Common;
 use crate::commands::encode::{self, MethodName};
 use crate::commands::generate::{TerrainArguments, lossless, write};
-use crate::commands::jobs;
 use crate::output::{bytes, print, print_json, table};
 use crate::progress::Progress;
 
@@ -26,12 +26,32 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  terrane demo --out demo --seed 7")]
 pub(crate) struct Arguments {
-    /// Folder to write to; files of an earlier demo in it are replaced.
+    /// Folder to write; that of an earlier demo is replaced, and any other left as it is.
     #[arg(long, value_name = "DIR", default_value = "demo")]
     out: PathBuf,
     #[command(flatten)]
     terrain: TerrainArguments,
 }
+
+/// What can be replaced by a demo: another.
+const KIND: FolderKind = FolderKind {
+    name: "a demo",
+    files: &[
+        RASTER,
+        "centimetres.tif",
+        "decimetres.tif",
+        "fine.trn",
+        "terrain.trn",
+        "tokens.trn",
+        PICTURE,
+        PAGE,
+    ],
+};
+const RASTER: &str = "terrain.tif";
+const PICTURE: &str = "terrain.png";
+const PAGE: &str = "index.html";
+/// What a pixel takes beside the making of the terrain: what came back of every way to store it.
+const PIXEL_BYTES: u64 = 100;
 
 /// One way to store the terrain, and what came back.
 #[derive(Serialize)]
@@ -84,13 +104,8 @@ fn round_trip(
     storage: Storage,
     arguments: &TerrainArguments,
 ) -> Result<RoundTrip> {
-    let size = write(
-        &file,
-        terrain,
-        arguments.place(),
-        storage,
-        Existing::Replace,
-    )?;
+    let output = Output::named_here(&file, Existing::Replace);
+    let size = write(&output, terrain, arguments.place(), storage)?;
     let raster = GeoTiff::open(&file)?;
     let grid = raster.read(0, Window::whole(terrain.width, terrain.height))?;
     measured(name, file, size, terrain, &grid.heights)
@@ -101,12 +116,12 @@ fn file_trip(
     name: &'static str,
     arguments: &encode::Arguments,
     terrain: &Terrain,
-    jobs: usize,
+    resources: Resources,
 ) -> Result<RoundTrip> {
-    let (out, size, _) = encode::write(arguments, jobs, &mut |_| {})?;
+    let (out, encoded) = encode::write(arguments, resources, &mut |_| {})?;
     let whole = Window::whole(terrain.width, terrain.height);
-    let heights = terrane::open(out)?.read_with(0, whole, jobs)?;
-    measured(name, out.to_owned(), size, terrain, &heights)
+    let heights = terrane::open(out)?.read_with(0, whole, resources.jobs)?;
+    measured(name, out.to_owned(), encoded.bytes, terrain, &heights)
 }
 
 fn measured(
@@ -133,28 +148,35 @@ fn measured(
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let out = &arguments.out;
-    std::fs::create_dir_all(out)
-        .with_context(|| format!("{}: cannot be created", out.display()))?;
+    arguments
+        .terrain
+        .check(PIXEL_BYTES, common.network_memory())?;
+    if let Some(parent) = out.parent() {
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("{}: cannot be created", parent.display()))?;
+    }
+    // Half a demo would be of no use, and its files might be taken for somebody's own.
+    let folder = AtomicFolder::create(out, Existing::Replace, KIND, &[])?;
     let mut progress = Progress::new("demo", common.progress);
     progress.at(0, STEPS, "making a terrain");
     let terrain = arguments.terrain.generate()?;
 
     let mut round_trips = Vec::new();
     for (name, file, storage) in [
-        ("float32, lossless", "terrain.tif", lossless()),
+        ("float32, lossless", RASTER, lossless()),
         ("centimetres", "centimetres.tif", steps(&terrain, 0.01)),
         ("decimetres", "decimetres.tif", steps(&terrain, 0.1)),
     ] {
         progress.at(1 + round_trips.len() as u64, STEPS, name);
         round_trips.push(round_trip(
             name,
-            out.join(file),
+            folder.path().join(file),
             &terrain,
             storage,
             &arguments.terrain,
         )?);
     }
-    let source = out.join("terrain.tif");
+    let source = folder.path().join(RASTER);
     for (name, file, method, max_error) in [
         // The bounds of the two above: half of their steps.
         (
@@ -177,20 +199,25 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         ),
     ] {
         progress.at(1 + round_trips.len() as u64, STEPS, name);
-        let arguments = encode::Arguments::plain(&source, &out.join(file), method, max_error);
-        round_trips.push(file_trip(name, &arguments, &terrain, jobs(common))?);
+        let file = folder.path().join(file);
+        let arguments = encode::Arguments::plain(&source, &file, method, max_error);
+        round_trips.push(file_trip(name, &arguments, &terrain, common.resources())?);
     }
-    let page = out.join("index.html");
     let picture = draw(&terrain, arguments.terrain.pixel_m());
-    write_file(&out.join("terrain.png"), &picture.png()?)?;
+    write_file(&folder.path().join(PICTURE), &picture.png()?)?;
     let html = page_of(
         &terrain,
         &picture,
         &round_trips,
         arguments.terrain.pixel_m(),
     )?;
-    write_file(&page, html.as_bytes())?;
+    write_file(&folder.path().join(PAGE), html.as_bytes())?;
+    folder.commit()?;
     drop(progress);
+    for trip in &mut round_trips {
+        trip.file = out.join(trip.file.file_name().unwrap_or_default());
+    }
+    let page = out.join(PAGE);
 
     if common.json {
         return print_json(&Report {
@@ -246,11 +273,7 @@ fn rows(round_trips: &[RoundTrip]) -> Vec<Vec<String>> {
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = AtomicFile::create(path, Existing::Replace)?;
-    file.file()
-        .write_all(bytes)
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
-    Ok(file.commit()?)
+    std::fs::write(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 fn draw(terrain: &Terrain, pixel_m: f64) -> Picture {

@@ -6,10 +6,11 @@ use anyhow::{Result, ensure};
 use terrane::Terrain;
 use terrane::format::Window;
 use terrane::parallel::by_blocks;
-use terrane_geo::{Cell, CogWriter, Product, SampleType, Storage, derive_rows, refuse_existing};
+use terrane_convert::GroundScale;
+use terrane_geo::{Cell, CogWriter, Kind, Product, SampleType, Storage, derive_rows};
 
 use crate::Common;
-use crate::commands::{FileArguments, existing, ground, jobs, map_unit_m};
+use crate::commands::{FileArguments, OutputOptions, ground, jobs};
 use crate::output::{print, print_json};
 use crate::placement::{affine, georeference};
 use crate::progress::Progress;
@@ -18,7 +19,7 @@ use crate::progress::Progress;
 ///
 /// Slope and aspect are in degrees, aspect clockwise from north; hillshade is 1 to 255 with light from 315° at 45°;
 /// curvatures are in 1/m, profile and plan curvature positive where the ground is convex, the Laplacian positive where it is hollow.
-/// All are of the ground: a unit of a map in degrees or in EPSG:3857 counts as its metres in the middle of the raster.
+/// All are of the ground: a unit of a map in degrees or in EPSG:3857 counts as its metres in each row.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  terrane derive dem.trn slope.tif --product slope\n  terrane derive dem.trn shade.tif --product hillshade --mode grid"
@@ -34,9 +35,8 @@ pub(crate) struct Arguments {
     /// From the continuous surface, or from decoded pixels as gdaldem does.
     #[arg(long, value_enum, default_value_t = Mode::Analytic)]
     mode: Mode,
-    /// Replace an existing file.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -52,25 +52,34 @@ const NODATA: f64 = -9999.0;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let existing = existing(arguments.overwrite);
-    refuse_existing(&arguments.out, existing)?;
-    let terrain = arguments.file.terrain()?;
+    let output = arguments
+        .output
+        .output(&arguments.out, Kind::Raster)
+        .made_of(arguments.file.paths());
+    output.check()?;
+    let terrain = arguments.file.terrain(common)?;
     let (width, height) = terrain.header().pyramid.size(0).unwrap_or_default();
     let (width, height) = (width as usize, height as usize);
-    let mut storage = Storage::metres(SampleType::F32, Some(NODATA));
-    // Stated, so that a vertical system in feet does not scale a slope.
-    storage.band.unit = "m".into();
-    storage.band.description = arguments.product.name().into();
+    let (name, unit) = (arguments.product.name(), arguments.product.unit());
+    let mut storage = Storage::other(SampleType::F32, Some(NODATA), name, unit);
+    storage.band.description = name.into();
     let place = georeference(terrain.header());
-    let mut writer = CogWriter::create(&arguments.out, (width, height), place, storage, existing)?;
+    let strip = usize::from(terrain.header().pyramid.side());
+    let rows = (width * (strip + 2)) as u64 * 8;
+    terrain.memory().check(
+        "deriving so wide a raster",
+        rows.saturating_mul(2)
+            .saturating_add(CogWriter::memory(width, height)),
+        "",
+    )?;
+    let mut writer = CogWriter::create(&output, (width, height), place, storage)?;
     let mut progress = Progress::new("derive", common.progress);
     let is_analytic = arguments.mode == Mode::Analytic
         && !matches!(
             arguments.product,
             Product::Tri | Product::Tpi | Product::Roughness
         );
-    let scale = map_unit_m(&terrain, None)?;
-    let strip = usize::from(terrain.header().pyramid.side());
+    let scale = GroundScale::of_terrain(&terrain)?;
     for row in (0..height).step_by(strip) {
         let end = (row + strip).min(height);
         let rows = if is_analytic {
@@ -109,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
 fn grid(
     terrain: &Terrain,
     product: Product,
-    scale: [f64; 2],
+    scale: GroundScale,
     rows: std::ops::Range<usize>,
     (width, height): (usize, usize),
     common: &Common,
@@ -119,9 +128,13 @@ fn grid(
         !place.is_rotated(),
         "--mode grid needs a raster that is not rotated; --mode analytic does not"
     );
-    let cell = Cell {
-        x_m: place.x_per_column * scale[0],
-        y_m: -place.y_per_row * scale[1],
+    let cell = |row: usize| {
+        let (_, y) = place.apply(0.0, row as f64 + 0.5);
+        let [x_m, y_m] = scale.at(y);
+        Cell {
+            x_m: place.x_per_column * x_m,
+            y_m: -place.y_per_row * y_m,
+        }
     };
     let (first, last) = (rows.start.saturating_sub(1), (rows.end + 1).min(height));
     let window = Window {
@@ -143,7 +156,7 @@ fn grid(
                 (row > 0).then(|| at(row - 1)),
                 at(row),
                 (row + 1 < height).then(|| at(row + 1)),
-                cell,
+                cell(row),
             )
         })
         .collect())
@@ -152,7 +165,7 @@ fn grid(
 fn analytic(
     terrain: &Terrain,
     product: Product,
-    scale: [f64; 2],
+    scale: GroundScale,
     rows: std::ops::Range<usize>,
     width: usize,
     common: &Common,
@@ -160,11 +173,12 @@ fn analytic(
     let place = affine(terrain.corner_affine());
     let side = usize::from(terrain.header().pyramid.side());
     let surface = terrain.surface()?;
-    let values = by_blocks(width, rows, side, jobs(common), &|column, row| {
+    let jobs = terrain.decoders(jobs(common))?;
+    let values = by_blocks(width, rows, side, jobs, &|column, row| {
         let (x, y) = place.apply(column as f64 + 0.5, row as f64 + 0.5);
         match surface.at(x, y) {
             Ok(sample) => Ok(product
-                .from_derivatives(&ground(&sample, scale))
+                .from_derivatives(&ground(&sample, scale.at(y)))
                 .unwrap_or(f64::NAN)),
             Err(terrane::Error::NoHeight { .. }) => Ok(f64::NAN),
             Err(error) => Err(error),

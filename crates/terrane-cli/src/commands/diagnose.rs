@@ -16,6 +16,8 @@ use terrane_lab::diagnose::fit::{FitOptions, fit_tokens, upper_bound};
 use terrane_lab::diagnose::siren::{self, SirenOptions};
 use terrane_lab::diagnose::tokens::structure;
 use terrane_lab::diagnose::{Descent, State, draw};
+use terrane_lab::memory::NetworkMemory;
+use terrane_lab::output::refuse_inputs;
 use terrane_lab::schedule::ScheduleConfig;
 
 use crate::Common;
@@ -187,6 +189,17 @@ struct Output {
     device: DeviceArguments,
 }
 
+impl Output {
+    /// The device; refuses a folder for the page that is not free for it.
+    fn open(&self, data: &Path) -> Result<Device> {
+        if let Some(folder) = &self.out {
+            refuse_inputs(folder, &[data])?;
+            Report::check(folder)?;
+        }
+        self.device.open()
+    }
+}
+
 /// One of so many parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
@@ -258,13 +271,13 @@ fn open(
     Ok((dataset, tiles))
 }
 
-fn open_model(path: &Path, device: &Device) -> Result<(Model, Config)> {
+fn open_model(path: &Path, device: &Device, common: &Common) -> Result<(Model, Config)> {
     let file = if path.is_dir() {
         path.join(MODEL)
     } else {
         path.to_owned()
     };
-    Ok(read_model(&file, device)?)
+    Ok(read_model(&file, device, common.network_memory())?)
 }
 
 /// What was found, with what it was found on.
@@ -312,11 +325,7 @@ pub(crate) fn run(command: &Command, common: &Common) -> Result<()> {
 }
 
 fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
-    ensure!(
-        arguments.width > 0 && arguments.layers > 0,
-        "a network needs at least one layer of at least one sine: raise --layers or --width"
-    );
-    let device = arguments.output.device.open()?;
+    let device = arguments.output.open(&arguments.tiles.data)?;
     let (dataset, tiles) = arguments.tiles.open(Some(arguments.count))?;
     let options = SirenOptions {
         width: arguments.width,
@@ -333,6 +342,11 @@ fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
             log_every: arguments.log_every,
         },
     };
+    options.check()?;
+    common.network_memory().require(
+        "fitting this network",
+        options.training_bytes(dataset.side()),
+    )?;
     let mut see = shown("fitting networks", common);
     let result = siren::fit(&dataset, &tiles, &options, &device, &mut see)?;
     drop(see);
@@ -342,11 +356,13 @@ fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
 }
 
 fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
-    let device = arguments.output.device.open()?;
+    let device = arguments.output.open(&arguments.tiles.data)?;
     let (dataset, tiles) = arguments.tiles.open(arguments.count)?;
-    let (model, config) = open_model(&arguments.model, &device)?;
+    let (model, config) = open_model(&arguments.model, &device, common)?;
+    let descent = Descent::constant(arguments.steps, arguments.rate, arguments.log_every);
+    descent.check()?;
     let options = FitOptions {
-        descent: Descent::constant(arguments.steps, arguments.rate, arguments.log_every),
+        descent,
         together: arguments.batch,
     };
     let mut see = shown("fitting tokens", common);
@@ -360,10 +376,11 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
 }
 
 fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<()> {
-    let device = arguments.output.device.open()?;
+    let device = arguments.output.open(&arguments.tiles.data)?;
     let (dataset, tiles) = arguments.tiles.open(Some(arguments.count))?;
-    let (model, config) = open_model(&arguments.model, &device)?;
+    let (model, config) = open_model(&arguments.model, &device, common)?;
     let descent = Descent::constant(arguments.steps, arguments.rate, arguments.log_every);
+    descent.check()?;
     let mut see = shown("fitting decoders", common);
     let result = upper_bound(
         &model, &config, &dataset, &tiles, descent, &device, &mut see,
@@ -375,7 +392,7 @@ fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<(
 }
 
 fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
-    let device = arguments.output.device.open()?;
+    let device = arguments.output.open(&arguments.data)?;
     let TokenArguments {
         data,
         split,
@@ -384,7 +401,7 @@ fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
         ..
     } = arguments;
     let (dataset, tiles) = open(data, split, *count, *seed)?;
-    let (model, config) = open_model(&arguments.model, &device)?;
+    let (model, config) = open_model(&arguments.model, &device, common)?;
     let mut progress = Progress::new("encoding", common.progress);
     let mut see = |done: usize, all: usize| progress.at(done as u64, all as u64, "tiles");
     let result = structure(&model, &config, &dataset, &tiles, *seed, &device, &mut see)?;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use terrane::encode::EncodeProgress;
 use terrane::format::Method;
-use terrane::{Measured, Profile};
-use terrane_convert::{Encoded, Settings, Target};
+use terrane::{Profile, Resources};
+use terrane_convert::{Destination, Encoded, Settings, Target};
+use terrane_geo::Kind;
 
 use crate::Common;
-use crate::commands::{existing, jobs};
+use crate::commands::OutputOptions;
 use crate::output::{bytes, print, print_json};
 use crate::progress::Progress;
 
@@ -17,6 +18,8 @@ use crate::progress::Progress;
 ///
 /// The rate is given by one of --max-error, --rmse, --bpp and --lossless; without any it is --max-error 0.1. With
 /// --bits alone only the tokens are stored, and the error is whatever it is.
+///
+/// Several rasters are one mosaic on the grid of the first; where they overlap, the last one with data counts.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  terrane encode dem.tif dem.trn --max-error 0.1\n  terrane encode west.tif east.tif both.trn --rmse 0.05\n  terrane encode dem.tif dem.trn --bits 8"
@@ -30,9 +33,8 @@ pub(crate) struct Arguments {
     /// Keep finished tiles in OUT.journal, so that the same command goes on where it was stopped.
     #[arg(long)]
     resumable: bool,
-    /// Replace an existing file.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// How a raster is encoded, whole or in shards.
@@ -80,7 +82,8 @@ pub(crate) struct CodingArguments {
     #[arg(long)]
     fixed_width: bool,
     /// Side of a tile, an even number: larger ones need fewer bits, smaller ones are read sooner. 512 by default for
-    /// the context codec and 256 for the others; the networks take 256.
+    /// the context codec and 256 for the others; the networks take 256. Every thread takes 160 bytes per pixel of a
+    /// tile (2.7 GB for one of 4096), and there are no more threads than --memory-limit allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=4096))]
     tile: Option<u16>,
 }
@@ -172,7 +175,10 @@ impl Arguments {
                 tile: None,
             },
             resumable: false,
-            overwrite: true,
+            output: OutputOptions {
+                overwrite: true,
+                any_extension: false,
+            },
         }
     }
 }
@@ -204,16 +210,22 @@ impl CodingArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let mut progress = Progress::new("encode", common.progress);
-    let (out, length, measured) = write(arguments, jobs(common), &mut |at| {
+    let (out, encoded) = write(arguments, common.resources(), &mut |at| {
         progress.at(at.tiles, at.of, "tiles");
     })?;
     drop(progress);
+    let Encoded {
+        bytes: length,
+        measured,
+        not_heights,
+    } = encoded;
+    warn_of(not_heights);
     let pixels = measured.pixels;
     let bpp = length as f64 * 8.0 / pixels.max(1) as f64;
     if common.json {
         return print_json(&serde_json::json!({
             "file": out, "bytes": length, "bpp": bpp, "pixels": pixels,
-            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
+            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m, "not_heights": not_heights,
         }));
     }
     print(&format!(
@@ -225,31 +237,43 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     ))
 }
 
-/// Writes the file; returns its path, its length and what was measured.
+/// Says that pixels were taken for pixels without data that nobody declared so.
+pub(crate) fn warn_of(not_heights: u64) {
+    if not_heights > 0 {
+        eprintln!(
+            "terrane: warning: {not_heights} pixels hold infinity or 1e30 and more, which is no height; they have no data in the file"
+        );
+    }
+}
+
+/// Writes the file; returns its path and what was made.
 pub(crate) fn write<'a>(
     arguments: &'a Arguments,
-    jobs: usize,
+    resources: Resources,
     progress: &mut dyn FnMut(EncodeProgress),
-) -> Result<(&'a Path, u64, Measured)> {
+) -> Result<(&'a Path, Encoded)> {
     let (out, inputs) = arguments
         .files
         .split_last()
         .context("a raster and a file to write are needed")?;
     let settings = arguments.coding.settings();
-    // An answer to wrong settings should not wait for a raster.
-    settings.prepare()?;
-    let existing = existing(arguments.overwrite);
-    terrane_geo::refuse_existing(out, existing)?;
+    let output = arguments
+        .output
+        .output(out, Kind::Terrain)
+        .made_of(inputs)
+        .made_of(&settings.model);
+    // An answer to wrong settings or a wrong name should not wait for a raster.
+    output.check()?;
+    settings.prepare(resources.memory)?;
     let raster = terrane_geo::open(inputs)?;
-    let file = Encoded {
-        out,
-        existing,
+    let destination = Destination {
+        out: output,
         resumable: arguments.resumable.then_some(inputs),
-        jobs,
+        resources,
     };
-    let (length, measured) = terrane_convert::encode(&*raster, &settings, file, &mut |at| {
+    let encoded = terrane_convert::encode(&*raster, &settings, destination, &mut |at| {
         progress(at);
         Ok(())
     })?;
-    Ok((out, length, measured))
+    Ok((out, encoded))
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         } else {
             path.clone()
         };
-        let (model, config) = read_model(&path, &device)?;
+        let (model, config) = read_model(&path, &device, common.network_memory())?;
         let evaluation = evaluate(&model, &config, &dataset, &tiles, &device)?;
         let mean = |seams: &[SeamMeasures]| match seams {
             [] => Ok(None),

@@ -1,15 +1,14 @@
 //! `terrane generate`: a terrain of our own, for trying things without data.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
+use terrane::format::MemoryLimit;
 use terrane_geo::synthetic::{Recipe, Terrain, generate};
-use terrane_geo::{
-    Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage, refuse_existing,
-};
+use terrane_geo::{Affine, CogWriter, Crs, Georeference, Kind, Output, SampleType, Storage};
 
 use crate::Common;
-use crate::commands::existing;
+use crate::commands::OutputOptions;
 use crate::output::{print, print_json};
 
 /// Make a terrain and write it as a COG: eroded hills, a river, a lake, a road cut, a corner without data.
@@ -24,9 +23,8 @@ pub(crate) struct Arguments {
     out: PathBuf,
     #[command(flatten)]
     pub(crate) terrain: TerrainArguments,
-    /// Replace an existing file.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Which terrain is made.
@@ -57,7 +55,20 @@ fn parse_size(text: &str) -> Result<(usize, usize), String> {
     }
 }
 
+/// What a pixel takes at most while a terrain is made: heights, the courses of water, and the order of the flood.
+const PIXEL_BYTES: u64 = 64;
+
 impl TerrainArguments {
+    /// Refuses a terrain that does not fit into memory, of which so many bytes are taken per pixel beside the making.
+    pub(crate) fn check(&self, pixel_bytes: u64, memory: MemoryLimit) -> Result<()> {
+        let pixels = self.size.0 as u64 * self.size.1 as u64;
+        Ok(memory.check(
+            "so large a terrain",
+            pixels.saturating_mul(PIXEL_BYTES + pixel_bytes),
+            "make it smaller, or ",
+        )?)
+    }
+
     /// Makes the terrain.
     pub(crate) fn generate(&self) -> Result<Terrain> {
         ensure!(
@@ -96,39 +107,28 @@ pub(crate) fn lossless() -> Storage {
 
 /// Writes heights as a COG and returns its size in bytes.
 pub(crate) fn write(
-    path: &Path,
+    output: &Output,
     terrain: &Terrain,
     place: Georeference,
     storage: Storage,
-    existing: Existing,
 ) -> Result<u64> {
-    let mut writer = CogWriter::create(
-        path,
-        (terrain.width, terrain.height),
-        place,
-        storage,
-        existing,
-    )?;
+    let size = (terrain.width, terrain.height);
+    let mut writer = CogWriter::create(output, size, place, storage)?;
     for row in terrain.heights.chunks_exact(terrain.width) {
         let row: Vec<f64> = row.iter().map(|&height| f64::from(height)).collect();
         writer.write_rows(&row)?;
     }
     writer.finish()?;
-    Ok(std::fs::metadata(path)?.len())
+    Ok(std::fs::metadata(output.path())?.len())
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let existing = existing(arguments.overwrite);
-    refuse_existing(&arguments.out, existing)?;
+    let output = arguments.output.output(&arguments.out, Kind::Raster);
+    output.check()?;
+    arguments.terrain.check(0, common.network_memory())?;
     let terrain = arguments.terrain.generate()?;
-    let bytes = write(
-        &arguments.out,
-        &terrain,
-        arguments.terrain.place(),
-        lossless(),
-        existing,
-    )?;
+    let bytes = write(&output, &terrain, arguments.terrain.place(), lossless())?;
     if common.json {
         return print_json(&serde_json::json!({
             "file": arguments.out,

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use burn::module::Module;
-use terrane_geo::refuse_existing;
+use terrane_geo::Kind;
 use terrane_lab::checkpoint::{import, write_model};
 use terrane_lab::config::Config;
 
 use crate::Common;
-use crate::commands::{DeviceArguments, existing};
+use crate::commands::{DeviceArguments, OutputOptions, existing};
 use crate::output::{print, print_json};
 
 /// Turn a checkpoint that the authors of HUVR or HUVR+SIREN released into a model of ours.
@@ -30,20 +30,28 @@ pub(crate) struct Arguments {
     /// Replace a value of the configuration, such as method.patch=8.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Replace an existing file.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
     #[command(flatten)]
     device: DeviceArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let existing = existing(arguments.overwrite);
-    refuse_existing(&arguments.out, existing)?;
+    arguments
+        .output
+        .output(&arguments.out, Kind::Model)
+        .made_of([&arguments.checkpoint])
+        .check()?;
+    let existing = existing(arguments.output.overwrite);
     let config = Config::preset(&arguments.preset, &arguments.settings)?;
-    let model = import(&arguments.checkpoint, &config, &arguments.device.open()?)?;
-    write_model(&arguments.out, &model, &config, None)?;
+    let model = import(
+        &arguments.checkpoint,
+        &config,
+        &arguments.device.open()?,
+        common.network_memory(),
+    )?;
+    write_model(&arguments.out, &model, &config, None, existing)?;
     let parameters = model.num_params();
     if common.json {
         return print_json(

@@ -8,7 +8,7 @@ use terrane_convert::method_name;
 
 use crate::Common;
 use crate::commands::FileArguments;
-use crate::output::{bytes, print, print_json};
+use crate::output::{bytes, one_line, print, print_json};
 
 /// Show what a neural terrain file holds.
 #[derive(clap::Args)]
@@ -40,7 +40,9 @@ fn text(reader: &Reader, promise: &str) -> String {
     let crs = georeference(header).crs;
     let levels = levels(pyramid);
     let mut text = String::new();
-    let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}{value}\n"));
+    // A value that a file states must not look like a line of ours.
+    let mut line =
+        |name: &str, value: String| text.push_str(&format!("{name:<12}{}\n", one_line(&value)));
     line("size", bytes(reader.length()));
     line(
         "raster",
@@ -71,9 +73,13 @@ fn text(reader: &Reader, promise: &str) -> String {
         } else {
             "not in the file"
         };
+        let name = match model.name.trim() {
+            "" => "unnamed",
+            name => name,
+        };
         line(
             "model",
-            format!("{}, {}, {place}", model.name, hexadecimal(&model.sha256)),
+            format!("{name}, {}, {place}", hexadecimal(&model.sha256)),
         );
     }
     line("promise", promise.to_owned());

@@ -1,13 +1,15 @@
 //! One file per command.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
-use terrane::format::{Reader, Source};
-use terrane::{FileModel, Terrain};
-pub(crate) use terrane_convert::{crs_unit_m, ground, is_unit_constant, map_unit_m};
-use terrane_geo::Existing;
+use terrane::format::{Error as FormatError, Reader, Source};
+use terrane::{RemoteOptions, Terrain, shown};
+use terrane_convert::OpenOptions;
+pub(crate) use terrane_convert::{crs_unit_m, ground, is_unit_constant};
+use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
 
@@ -65,6 +67,23 @@ impl DeviceArguments {
     }
 }
 
+/// How files at addresses are read.
+#[derive(clap::Args)]
+pub(crate) struct RemoteArguments {
+    /// Seconds that a web server or a store may take for one read of a file at an address.
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    remote_timeout: u64,
+}
+
+impl RemoteArguments {
+    /// As the library has it.
+    pub(crate) fn options(&self) -> RemoteOptions {
+        RemoteOptions {
+            timeout: Duration::from_secs(self.remote_timeout),
+        }
+    }
+}
+
 /// A neural terrain file to read.
 #[derive(clap::Args)]
 pub(crate) struct FileArguments {
@@ -73,6 +92,8 @@ pub(crate) struct FileArguments {
     /// Its model, where it is neither in the file nor in the program.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
+    #[command(flatten)]
+    remote: RemoteArguments,
 }
 
 impl FileArguments {
@@ -81,36 +102,62 @@ impl FileArguments {
         &self.file
     }
 
+    /// The file and its model: what an output must not be.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        [Some(&self.file), self.model.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+    }
+
     /// The file without its model.
     pub(crate) fn reader(&self) -> Result<Reader> {
-        Reader::open(open_source(&self.file)?)
-            .with_context(|| format!("{} cannot be opened", self.file.display()))
+        let source = open_source(&self.file, self.remote.options())?;
+        Reader::open(source).map_err(|error| match error {
+            // It names the address by itself.
+            FormatError::Remote { .. } => error.into(),
+            error => {
+                anyhow::Error::new(error).context(format!("{} cannot be opened", shown(&self.file)))
+            }
+        })
     }
 
     /// The file, ready to decode.
-    pub(crate) fn terrain(&self) -> Result<Terrain> {
-        open_terrain(&self.file, self.model.as_deref())
+    pub(crate) fn terrain(&self, common: &Common) -> Result<Terrain> {
+        let options = OpenOptions {
+            memory: common.memory(),
+            remote: self.remote.options(),
+        };
+        Ok(terrane_convert::open(
+            &self.file,
+            self.model.as_deref(),
+            options,
+        )?)
     }
 }
 
-fn open_source(file: &Path) -> Result<Box<dyn Source>> {
-    terrane::source(file).with_context(|| format!("{} cannot be opened", file.display()))
+/// The bytes of a neural terrain file.
+pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn Source>> {
+    terrane::source_with(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
 
-/// A neural terrain file, with its model where it is neither in the file nor in the program.
-pub(crate) fn open_terrain(file: &Path, model: Option<&Path>) -> Result<Terrain> {
-    let model = match model {
-        None => None,
-        Some(path) => {
-            let bytes = std::fs::read(path)
-                .with_context(|| format!("{} cannot be read", path.display()))?;
-            let model = FileModel::from_bytes(&bytes)
-                .with_context(|| format!("{} cannot be used as a model", path.display()))?;
-            Some(model)
-        }
-    };
-    Terrain::open(open_source(file)?, model)
-        .with_context(|| format!("{} cannot be opened", file.display()))
+/// A file to write.
+#[derive(clap::Args)]
+pub(crate) struct OutputOptions {
+    /// Replace an existing file.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Write even where the ending of the name says that it is something else.
+    #[arg(long)]
+    pub(crate) any_extension: bool,
+}
+
+impl OutputOptions {
+    /// The file at a path that holds something of a kind.
+    pub(crate) fn output<'a>(&self, path: &'a Path, kind: Kind) -> Output<'a> {
+        let kind = if self.any_extension { Kind::Any } else { kind };
+        Output::new(path, existing(self.overwrite), kind)
+    }
 }
 
 /// A check that did not hold: the command ends with 1 instead of 2.

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use terrane::{Sample, Surface, Terrain};
+use terrane::Sample;
+use terrane_convert::GroundScale;
 
 use crate::Common;
-use crate::commands::{FileArguments, ground, map_unit_m};
+use crate::commands::{FileArguments, ground, jobs};
 use crate::output::{print, print_json, table};
-use crate::placement::georeference;
+use crate::placement::{affine, georeference};
+use crate::points;
 use crate::projection::{Projection, parse_epsg};
 
 /// Height, gradient, slope, aspect, Laplacian and curvatures at points of the continuous surface.
@@ -27,12 +29,23 @@ pub(crate) struct Arguments {
     /// A point in map coordinates; may be given again.
     #[arg(long, value_name = "X,Y", value_parser = parse_point, allow_hyphen_values = true)]
     at: Vec<(f64, f64)>,
-    /// Points in a CSV file, the first two columns of each line.
+    /// Points in a CSV file: the columns that its first line names x and y, lon and lat, or easting and northing, or the
+    /// first two where it names none.
     #[arg(long, value_name = "FILE.csv")]
     points: Option<PathBuf>,
+    /// Names of the columns of --points that hold x and y.
+    #[arg(long, value_name = "X,Y", value_parser = parse_columns, requires = "points")]
+    columns: Option<(String, String)>,
     /// The system of the points, such as EPSG:4326 for longitude,latitude; without it the file's own.
     #[arg(long, value_name = "EPSG:CODE", value_parser = parse_epsg)]
     crs: Option<u16>,
+}
+
+fn parse_columns(text: &str) -> Result<(String, String), String> {
+    let names = text.split_once(',');
+    names
+        .map(|(x, y)| (x.to_owned(), y.to_owned()))
+        .ok_or_else(|| "two names are needed, such as east,north".into())
 }
 
 fn parse_point(text: &str) -> Result<(f64, f64), String> {
@@ -40,40 +53,6 @@ fn parse_point(text: &str) -> Result<(f64, f64), String> {
         .split_once(',')
         .and_then(|(x, y)| Some((x.trim().parse().ok()?, y.trim().parse().ok()?)));
     point.ok_or_else(|| "two numbers are needed, such as 2600123.4,1200456.7".into())
-}
-
-fn read_points(path: &PathBuf) -> Result<Vec<(f64, f64)>> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{} cannot be read", path.display()))?;
-    let mut points = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() {
-            continue;
-        }
-        let mut parts = line.splitn(3, [',', ';', '\t']);
-        let text = format!(
-            "{},{}",
-            parts.next().unwrap_or_default(),
-            parts.next().unwrap_or_default()
-        );
-        match parse_point(&text) {
-            Ok(point) => points.push(point),
-            // A first line may name the columns.
-            Err(_) if number == 0 => {}
-            Err(reason) => bail!("{}, line {}: {reason}", path.display(), number + 1),
-        }
-    }
-    Ok(points)
-}
-
-fn sample(terrain: &Terrain, surface: &Surface, x: f64, y: f64) -> Result<Value> {
-    let unit_m = map_unit_m(terrain, Some(y))?;
-    match surface.at(x, y) {
-        Ok(sample) => Ok(report(x, y, Some(&sample), unit_m)),
-        Err(terrane::Error::NoHeight { .. }) => Ok(report(x, y, None, unit_m)),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// What is said of a point: all of a sample in map units, or that there is no height.
@@ -93,17 +72,22 @@ pub(crate) fn report(x: f64, y: f64, sample: Option<&Sample>, unit_m: [f64; 2]) 
     })
 }
 
+/// Digits that tell a hundredth of a pixel, and a millimetre on a map in metres.
+fn digits(pixel: f64) -> usize {
+    (2.0 - pixel.log10()).ceil().clamp(3.0, 12.0) as usize
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let mut points = arguments.at.clone();
     if let Some(path) = &arguments.points {
-        points.extend(read_points(path)?);
+        points.extend(points::read(path, arguments.columns.as_ref())?);
     }
     if points.is_empty() {
         bail!("no point was given: use --at X,Y or --points FILE.csv");
     }
-    let terrain = arguments.file.terrain()?;
-    let scale = map_unit_m(&terrain, None)?;
+    let terrain = arguments.file.terrain(common)?;
+    let scale = GroundScale::of_terrain(&terrain)?;
     let surface = terrain.surface()?;
     let projection = match arguments.crs {
         None => None,
@@ -112,16 +96,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             Some(Projection::new(code, own)?)
         }
     };
-    let samples = points
+    let points = points
         .iter()
-        .map(|&(x, y)| {
-            let (x, y) = match &projection {
-                None => (x, y),
-                Some(projection) => projection.apply(x, y)?,
-            };
-            sample(&terrain, &surface, x, y)
+        .map(|&(x, y)| match &projection {
+            None => Ok((x, y)),
+            Some(projection) => projection.apply(x, y),
         })
         .collect::<Result<Vec<_>>>()?;
+    let samples: Vec<Value> = surface
+        .at_points(&points, jobs(common))?
+        .iter()
+        .zip(&points)
+        .map(|(sample, &(x, y))| report(x, y, sample.as_ref(), scale.at(y)))
+        .collect();
     if common.json {
         return print_json(&samples);
     }
@@ -130,8 +117,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             .as_f64()
             .map_or("-".to_owned(), |value| format!("{value:.digits$}"))
     };
-    // Degrees need more digits than metres.
-    let digits = if scale == [scale[0]; 2] { 3 } else { 8 };
+    let digits = digits(affine(terrain.corner_affine()).pixel_size());
     let rows: Vec<Vec<String>> = samples
         .iter()
         .map(|sample| {
@@ -160,4 +146,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         ],
         &rows,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_have_digits_that_tell_pixels_apart() {
+        assert_eq!(digits(1.0), 3);
+        assert_eq!(digits(30.0), 3);
+        assert_eq!(digits(0.001), 5);
+        // A second of arc.
+        assert_eq!(digits(1.0 / 3600.0), 6);
+        assert_eq!(digits(1e-5), 7);
+    }
 }

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
-use terrane::Terrain;
+use anyhow::{Result, anyhow, bail, ensure};
+use terrane::format::{MemoryLimit, limits};
+use terrane::{Terrain, shown};
+use terrane_convert::OpenOptions;
 
 use crate::Common;
-use crate::commands::{jobs, open_terrain};
+use crate::commands::{RemoteArguments, jobs, open_source};
 use crate::output::print;
 use crate::serve::dataset::{Dataset, Range};
 use crate::serve::limits::Pool;
 use crate::serve::lru::Lru;
 use crate::serve::metrics::Metrics;
+use crate::serve::original;
 use crate::serve::patch::BlockStore;
 use crate::serve::routes::Server;
 
@@ -43,7 +46,7 @@ pub(crate) struct Arguments {
     /// Neural terrain files, paths or addresses; NAME=FILE gives one another name than that of its file.
     #[arg(required = true, value_name = "FILE.trn")]
     files: Vec<String>,
-    /// The raster that a file was made from, to compare with; NAME=FILE.tif where there are several files.
+    /// The raster that a file was made from, to compare with; another is refused. NAME=FILE.tif where there are several files.
     #[arg(long, value_name = "FILE.tif", alias = "against")]
     original: Vec<String>,
     /// A model for files that neither hold theirs nor use one of the program.
@@ -70,6 +73,8 @@ pub(crate) struct Arguments {
     /// Seconds for a request; longer ones are given up with 504.
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
+    #[command(flatten)]
+    remote: RemoteArguments,
 }
 
 /// A name for addresses: letters, digits, and `.`, `-`, `_` between them.
@@ -94,6 +99,8 @@ fn split_name(text: &str) -> (Option<&str>, &Path) {
 
 /// The name of a file without its ending, with other characters than a name may have replaced.
 fn name_of(path: &Path) -> String {
+    // What an address holds besides its path is nobody's business.
+    let path = PathBuf::from(shown(path));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let plain: String = stem
         .chars()
@@ -112,7 +119,7 @@ fn name_of(path: &Path) -> String {
 
 impl Arguments {
     /// Opens all files, with their originals.
-    fn datasets(&self) -> Result<BTreeMap<String, Arc<Dataset>>> {
+    fn datasets(&self, memory: MemoryLimit) -> Result<BTreeMap<String, Arc<Dataset>>> {
         // With one file there is no doubt whose original it is.
         let is_single = self.files.len() == 1;
         let mut originals: Vec<(Option<&str>, &Path)> =
@@ -125,9 +132,12 @@ impl Arguments {
             ensure!(
                 !RESERVED.contains(&name.as_str()),
                 "{}: \"{name}\" is an address of the server; give another name as NAME={0}",
-                path.display()
+                shown(path)
             );
-            let terrain = open_terrain(path, self.model.as_deref())?;
+            let remote = self.remote.options();
+            let options = OpenOptions { memory, remote };
+            let terrain = terrane_convert::open(path, self.model.as_deref(), options)?;
+            let head = open_source(path, remote)?.read(0, limits::HEAD)?;
             let found = originals
                 .iter()
                 .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name));
@@ -135,12 +145,12 @@ impl Arguments {
                 None => None,
                 Some((_, path)) => {
                     number += 1;
-                    let original =
-                        open_original(format!("{name}{ORIGINAL}"), number, path, &terrain)?;
+                    let original = open_original(&name, number, path, &terrain)?;
                     Some(Arc::new(original))
                 }
             };
             number += 1;
+            let terrain = (terrain, head.as_slice());
             let dataset = Dataset::of_terrain(name, number, path, terrain, original.clone())?;
             for dataset in original.into_iter().chain([Arc::new(dataset)]) {
                 let name = dataset.name.clone();
@@ -152,27 +162,31 @@ impl Arguments {
         if let Some((_, path)) = originals.first() {
             bail!(
                 "--original {}: no file of this name is served; say which as NAME=FILE.tif",
-                path.display()
+                shown(path)
             );
         }
         Ok(datasets)
     }
 }
 
-fn open_original(name: String, number: u64, path: &Path, terrain: &Terrain) -> Result<Dataset> {
+fn open_original(name: &str, number: u64, path: &Path, terrain: &Terrain) -> Result<Dataset> {
     let raster = terrane_geo::open(&[path])?;
+    original::check(terrain, raster.as_ref()).map_err(|reason| {
+        let path = shown(path);
+        anyhow!("--original {path}: {name} was not made from this raster: {reason}")
+    })?;
     let statistics = &terrain.header().statistics;
     let range = Range {
         lowest_m: statistics.lowest_m,
         highest_m: statistics.highest_m,
     };
-    Dataset::of_raster(name, number, path, raster, range)
+    Dataset::of_raster(format!("{name}{ORIGINAL}"), number, path, raster, range)
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let threads = jobs(common);
-    let datasets = arguments.datasets()?;
+    let datasets = arguments.datasets(common.memory())?;
     let names: Vec<String> = datasets.keys().cloned().collect();
     let megabytes = |count: usize| count.saturating_mul(1 << 20);
     let server = Server {
@@ -218,6 +232,8 @@ mod tests {
         assert_eq!(split_name(address), (None, Path::new(address)));
         assert_eq!(name_of(Path::new("a/Été 2020.trn")), "t--2020");
         assert_eq!(name_of(Path::new("https://host/dem.trn")), "dem");
+        let signed = "https://user:secret@host/dem.trn?Signature=secret/secret.x";
+        assert_eq!(name_of(Path::new(signed)), "dem");
         assert!(is_name("m1.si_2-b") && !is_name("") && !is_name("a/b") && !is_name(".."));
     }
 }

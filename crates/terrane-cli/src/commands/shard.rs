@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 use terrane_convert::{Checks, Plan, Split};
+use terrane_geo::Kind;
 
 use crate::Common;
-use crate::commands::encode::CodingArguments;
-use crate::commands::{existing, jobs};
+use crate::commands::OutputOptions;
+use crate::commands::encode::{CodingArguments, warn_of};
 use crate::output::{bytes, print, print_json};
 use crate::progress::Progress;
 
@@ -24,6 +25,8 @@ pub(crate) enum Command {
 }
 
 /// Divide the encoding of a raster (or of several, as a mosaic) into shards.
+///
+/// Several rasters are one mosaic on the grid of the first; where they overlap, the last one with data counts.
 ///
 /// The plan is complete: rasters, grid, method, model, rate and the rectangle of tiles of each shard. The same rasters and
 /// options give the same plan.
@@ -46,9 +49,8 @@ pub(crate) struct PlanArguments {
     /// Know rasters again by the hash of their bytes instead of their time: for rasters that are copied to the workers.
     #[arg(long)]
     hash: bool,
-    /// Replace an existing plan.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// A plan, and where its shards and its model are.
@@ -100,9 +102,8 @@ pub(crate) struct MergeArguments {
     file: PlanFile,
     /// The neural terrain file to write.
     out: PathBuf,
-    /// Replace an existing file.
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Runs the command.
@@ -128,10 +129,15 @@ fn plan(arguments: &PlanArguments, common: &Common) -> Result<()> {
     } else {
         Checks::Time
     };
-    let existing = existing(arguments.overwrite);
-    terrane_geo::refuse_existing(out, existing)?;
-    let plan = Plan::new(inputs, &arguments.coding.settings(), split, checks)?;
-    plan.write(out, existing)?;
+    let settings = arguments.coding.settings();
+    let output = arguments
+        .output
+        .output(out, Kind::Plan)
+        .made_of(inputs)
+        .made_of(&settings.model);
+    output.check()?;
+    let plan = Plan::new(inputs, &settings, split, checks)?;
+    plan.write(&output)?;
     let (shards, sha256) = (plan.shards(), terrane::hexadecimal(&plan.sha256()));
     if common.json {
         return print_json(&json!({ "plan": out, "shards": shards, "sha256": sha256 }));
@@ -150,7 +156,7 @@ fn encode(arguments: &EncodeArguments, common: &Common) -> Result<()> {
                 number,
                 &file.folder(),
                 file.model(),
-                jobs(common),
+                common.resources(),
                 &mut |at| {
                     progress.at(at.tiles, at.of, "tiles");
                     Ok(())
@@ -158,6 +164,7 @@ fn encode(arguments: &EncodeArguments, common: &Common) -> Result<()> {
             )
             .with_context(|| format!("shard {number} cannot be encoded"))?;
         drop(progress);
+        warn_of(report.not_heights);
         reports.push(json!({
             "shard": number, "file": report.path, "bytes": report.bytes, "was_there": report.was_there,
             "pixels": report.measured.pixels, "rmse_m": report.measured.rmse_m(),
@@ -186,13 +193,16 @@ fn encode(arguments: &EncodeArguments, common: &Common) -> Result<()> {
 fn merge(arguments: &MergeArguments, common: &Common) -> Result<()> {
     let file = &arguments.file;
     let plan = Plan::read(&file.plan)?;
+    let output = arguments
+        .output
+        .output(&arguments.out, Kind::Terrain)
+        .made_of([&file.plan]);
     let mut progress = Progress::new("merge", common.progress);
     let merged = plan.merge(
         &file.folder(),
-        &arguments.out,
-        existing(arguments.overwrite),
+        &output,
         file.model(),
-        jobs(common),
+        common.resources(),
         &mut |at| {
             progress.at(at.tiles, at.of, "tiles");
             Ok(())

@@ -7,6 +7,7 @@ use terrane_lab::checkpoint::{CONFIG, MODEL, read_teacher};
 use terrane_lab::config::{Experiment, preset_text};
 use terrane_lab::context;
 use terrane_lab::dataset::Dataset;
+use terrane_lab::memory::NetworkMemory;
 use terrane_lab::train::{Start, train};
 
 use crate::Common;
@@ -48,6 +49,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let experiment = experiment(arguments)?;
     let devices = arguments.device.open_all()?;
+    let memory = common.network_memory();
+    match &experiment {
+        Experiment::Method(config) => memory.require_training(config, &devices[0])?,
+        Experiment::Context(config) => memory.require_context(config)?,
+    }
     let dataset = Dataset::open(&arguments.data)?;
     let start = if arguments.resume {
         Start::Resume
@@ -59,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let teacher = arguments
         .teacher
         .as_deref()
-        .map(|path| read_teacher(path, &devices[0]))
+        .map(|path| read_teacher(path, &devices[0], memory))
         .transpose()?;
     let mut report = |state: terrane_lab::train::Progress| {
         let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);

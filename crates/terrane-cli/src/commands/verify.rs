@@ -4,18 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use terrane::format::Error as FormatError;
-use terrane_convert::Verification;
+use terrane_convert::{Error, Verification, is_damage};
 
 use crate::Common;
 use crate::commands::{CheckFailed, FileArguments, jobs};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, sentence};
 use crate::progress::Progress;
 
 /// Check every checksum and every tile of a file; with --against also every height, the place and the promise.
 ///
 /// Gradients and Laplacians are differences of neighbouring pixels, in metres per pixel and per pixel². bpp counts all
-/// bytes of the file over the pixels with data. Ends with 1 where a check does not hold.
+/// bytes of the file over the pixels with data. Ends with 0 where everything holds, with 1 where the file is damaged or is
+/// not what it says, and with 2 where that cannot be found out: because something cannot be read, or needs a model or
+/// more memory.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  terrane verify dem.trn --against dem.tif")]
 pub(crate) struct Arguments {
@@ -28,18 +29,23 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let terrain = arguments.file.terrain().map_err(|error| {
-        // A file that is not whole is a check that did not hold; one that is not there is an error.
-        match error.downcast_ref::<terrane::Error>() {
-            Some(terrane::Error::Format(cause))
-                if !matches!(cause, FormatError::Io(_) | FormatError::Remote { .. }) =>
-            {
-                CheckFailed(format!("{error:#}")).into()
-            }
-            _ => error,
+    // A file that is not whole is a check that did not hold; one that is not there is an error.
+    let judge = |error: anyhow::Error| {
+        let cause = error.downcast_ref::<Error>();
+        let is_failure = match cause {
+            Some(Error::Open { source, .. } | Error::Terrain(source)) => is_damage(source),
+            Some(Error::OtherSize { .. }) => true,
+            _ => false,
+        };
+        let text = sentence(&error);
+        match cause {
+            _ if !is_failure => error,
+            Some(Error::Open { .. }) => CheckFailed(text).into(),
+            _ => CheckFailed(format!("{}: {text}", terrane::shown(arguments.file.path()))).into(),
         }
-    })?;
-    let name = || arguments.file.path().display().to_string();
+    };
+    let terrain = arguments.file.terrain(common).map_err(judge)?;
+    let name = || terrane::shown(arguments.file.path());
     let mut shown: Option<(&str, Progress)> = None;
     let found = terrane_convert::verify(
         &terrain,
@@ -55,19 +61,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         },
     );
     drop(shown);
-    let Verification { mut report, failed } = found.map_err(|error| match error {
-        terrane_convert::Error::Terrain(error) => {
-            anyhow::Error::new(CheckFailed(format!("{}: {error}", name())))
-        }
-        error => error.into(),
-    })?;
-    report.insert("file".into(), json!(arguments.file.path()));
+    let Verification { mut report, failed } = found.map_err(|error| judge(error.into()))?;
+    report.insert("file".into(), json!(name()));
     if common.json {
         print_json(&report)?;
     } else {
         let text: String = report
             .iter()
-            .map(|(key, value)| format!("{key:<16}{}\n", plain(value)))
+            .map(|(key, value)| format!("{key:<20}{}\n", plain(value)))
             .collect();
         print(&text)?;
     }

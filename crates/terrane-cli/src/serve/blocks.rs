@@ -1,21 +1,28 @@
 //! Heights by blocks of every level, of a neural terrain file or of the raster it was made from.
 //!
 //! A level has half the columns and rows of the one before, down to a single pixel. Those that a file does not hold are
-//! means: a few are taken when they are asked for, coarser ones once when the file is opened, and kept in memory.
+//! means: a few are taken when they are asked for, coarser ones once when the file is opened, and kept in memory. Where
+//! that would be too much, as for a large file without overviews, there are no coarser levels.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use terrane::Terrain;
-use terrane::format::{LevelTile, TileId, Window};
+use terrane::format::{LevelTile, TileId, Window, limits};
 use terrane_geo::{Grid, RasterSource};
 
 /// The first level of a raster without overviews that is kept in memory: a 256th of its pixels.
 const FIRST_KEPT: u8 = 4;
 /// Side of a raster's blocks.
 const RASTER_SIDE: usize = 512;
-/// Rows of a raster that are read at once for its levels in memory; a multiple of 2 to the power of [`FIRST_KEPT`].
+/// Pixels of a raster that are read at once.
+const MOST_READ: usize = 1 << 22;
+/// Rows of a raster that are read at once for its levels in memory, where they are not too long; a multiple of 2 to the
+/// power of [`FIRST_KEPT`].
 const STRIP: usize = 256;
+/// Pixels of the first level in memory, and of the level that it is made of where a neural terrain file holds that: as
+/// many as the largest tile has.
+const MOST_KEPT: usize = limits::TILE_PIXELS;
 
 /// A block of heights in metres, NaN where there is no data.
 #[derive(Debug)]
@@ -58,19 +65,18 @@ impl Blocks {
         let (width, height) = pyramid.size(0).unwrap_or_default();
         let last = stored - 1;
         let coarsest = pyramid.size(last).unwrap_or_default();
-        let (coarse_width, coarse_height) = (coarsest.0 as usize, coarsest.1 as usize);
-        let heights = terrain.read(last, Window::whole(coarse_width, coarse_height))?;
-        let grid = Grid {
-            width: coarse_width,
-            height: coarse_height,
-            heights,
-        };
+        let whole = Window::whole(coarsest.0 as usize, coarsest.1 as usize);
+        let mut kept = Vec::new();
+        if whole.pixels().is_some_and(|pixels| pixels <= MOST_KEPT) {
+            let grid = Grid::new(whole.width, whole.height, terrain.read(last, whole)?);
+            kept = halvings(grid.halved());
+        }
         Ok(Self {
             size: (width as usize, height as usize),
             side: pyramid.side().into(),
             stored,
             first_kept: stored,
-            kept: halvings(grid.halved()),
+            kept,
             base: Base::Terrain(terrain),
         })
     }
@@ -82,37 +88,22 @@ impl Blocks {
         let stored = levels
             .iter()
             .enumerate()
+            .take(limits::LEVELS.into())
             .take_while(|(level, size)| **size == halved((width, height), *level as u8))
             .count() as u8;
         let first_kept = stored.max(FIRST_KEPT);
-        let last = usize::from(stored - 1);
-        let (coarse_width, coarse_height) = levels[last];
-        let mut first = Grid {
-            width: 0,
-            height: 0,
-            heights: Vec::new(),
-        };
-        for row in (0..coarse_height).step_by(STRIP) {
-            let window = Window {
-                column: 0,
-                row,
-                width: coarse_width,
-                height: STRIP.min(coarse_height - row),
-            };
-            let mut strip = raster.read(last, window)?;
-            for _ in stored - 1..first_kept {
-                strip = strip.halved();
+        let kept = match halved((width, height), first_kept) {
+            (columns, rows) if columns.saturating_mul(rows) <= MOST_KEPT => {
+                halvings(whole_level(raster.as_ref(), stored - 1, first_kept)?)
             }
-            first.width = strip.width;
-            first.height += strip.height;
-            first.heights.extend(strip.heights);
-        }
+            _ => Vec::new(),
+        };
         Ok(Self {
             size: (width, height),
             side: RASTER_SIDE,
             stored,
             first_kept,
-            kept: halvings(first),
+            kept,
             base: Base::Raster(raster),
         })
     }
@@ -127,7 +118,7 @@ impl Blocks {
         self.side
     }
 
-    /// The last level, of one pixel.
+    /// The last level that there is: of one pixel, unless coarser ones would have been too much.
     pub(crate) fn last_level(&self) -> u8 {
         self.first_kept + self.kept.len() as u8 - 1
     }
@@ -162,28 +153,62 @@ impl Blocks {
             }
             Base::Raster(raster) => {
                 let from = level.min(self.stored - 1);
-                let (width, height) = self.size(from);
-                let wide = Window {
-                    column: window.column << (level - from),
-                    row: window.row << (level - from),
-                    width: window.width << (level - from),
-                    height: window.height << (level - from),
-                };
-                let mut grid = raster.read(
-                    from.into(),
-                    Window {
-                        width: wide.width.min(width - wide.column),
-                        height: wide.height.min(height - wide.row),
-                        ..wide
-                    },
-                )?;
-                for _ in from..level {
-                    grid = grid.halved();
-                }
+                let grid = coarsened(raster.as_ref(), from, level, window)?;
                 Ok(Some(Block::of(window.width, &grid.heights)))
             }
         }
     }
+}
+
+/// A whole level of a raster, made of a finer one.
+fn whole_level(raster: &dyn RasterSource, from: u8, level: u8) -> Result<Grid> {
+    let (width, height) = halved(raster.info().levels[0], level);
+    let mut whole = Grid::missing(width, height);
+    let times = 1 << (level - from);
+    // Rows as long as they are, so that rows of a raster that is stored by rows are read once.
+    let columns = (MOST_READ / times / times).clamp(1, width);
+    let rows = (MOST_READ / times / times / columns).clamp(1, STRIP.div_ceil(times));
+    for row in (0..height).step_by(rows) {
+        for column in (0..width).step_by(columns) {
+            let window = Window {
+                column,
+                row,
+                width: columns.min(width - column),
+                height: rows.min(height - row),
+            };
+            let part = coarsened(raster, from, level, window)?;
+            for (index, values) in part.heights.chunks_exact(window.width).enumerate() {
+                let start = (row + index) * width + column;
+                whole.heights[start..start + window.width].copy_from_slice(values);
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// A window of a level of a raster, made of a finer one.
+fn coarsened(raster: &dyn RasterSource, from: u8, level: u8, window: Window) -> Result<Grid> {
+    let (width, height) = raster.info().levels[usize::from(from)];
+    let times = 1 << (level - from);
+    let rows = (MOST_READ / times / times / window.width.max(1)).max(1);
+    let heights = Vec::with_capacity(window.width * window.height);
+    let mut whole = Grid::new(window.width, window.height, heights);
+    for row in (window.row..window.row + window.height).step_by(rows) {
+        let (left, top) = (window.column * times, row * times);
+        let count = rows.min(window.row + window.height - row);
+        let fine = Window {
+            column: left,
+            row: top,
+            width: (window.width * times).min(width - left),
+            height: (count * times).min(height - top),
+        };
+        let mut part = raster.read(from.into(), fine)?;
+        for _ in from..level {
+            part = part.halved();
+        }
+        whole.heights.extend(part.heights);
+    }
+    Ok(whole)
 }
 
 /// Columns and rows at a level.
@@ -229,18 +254,22 @@ mod tests {
         }
     }
 
-    #[test]
-    fn levels_that_a_raster_lacks_are_means() {
-        let info = RasterInfo {
+    fn plane(size: (usize, usize)) -> RasterInfo {
+        RasterInfo {
             path: PathBuf::new(),
-            levels: vec![(1201, 600)],
+            levels: vec![size],
             georeference: Georeference::new(
                 Affine::north_up(0.0, 0.0, 1.0),
                 Crs::projected(2056, None),
             ),
             storage: Storage::metres(SampleType::F32, None),
             unit: HeightUnit::Metre,
-        };
+        }
+    }
+
+    #[test]
+    fn levels_that_a_raster_lacks_are_means() {
+        let info = plane((1201, 600));
         let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
         assert_eq!(blocks.size(blocks.last_level()), (1, 1));
         for level in 0..=5 {
@@ -261,5 +290,31 @@ mod tests {
         }
         let last = blocks.read(0, 2, 1).unwrap().unwrap();
         assert_eq!((last.width, last.heights.len()), (177, 177 * 88));
+    }
+
+    /// What is read at once does not show: a wide raster is read in parts of rows.
+    #[test]
+    fn a_wide_raster_is_read_in_parts() {
+        let info = plane((600_000, 40));
+        let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
+        let block = blocks.read(4, 73, 0).unwrap().unwrap();
+        assert_eq!(blocks.size(4), (37_500, 3));
+        // Means of 16 columns and rows; the last row has 8.
+        let found = f64::from(block.heights[block.width + 3]);
+        let expected = f64::from((73 * 512 + 3) * 16) + 7.5 + 1000.0 * (16.0 + 7.5);
+        assert!((found - expected).abs() < 0.1, "{found} {expected}");
+        let found = f64::from(block.heights[2 * block.width]);
+        let expected = f64::from(73 * 512 * 16) + 7.5 + 1000.0 * (32.0 + 3.5);
+        assert!((found - expected).abs() < 0.1, "{found} {expected}");
+    }
+
+    #[test]
+    fn levels_that_would_be_too_much_are_left_out() {
+        let info = plane((1 << 20, 1 << 20));
+        let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
+        assert_eq!(blocks.last_level(), FIRST_KEPT - 1);
+        let block = blocks.read(3, 1, 1).unwrap().unwrap();
+        assert_eq!((block.width, block.heights.len()), (512, 512 * 512));
+        assert!(blocks.read(FIRST_KEPT, 0, 0).is_err());
     }
 }

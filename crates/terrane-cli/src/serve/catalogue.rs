@@ -81,8 +81,7 @@ fn describe(dataset: &Dataset, layer: Layer) -> Value {
     let limits: Option<Map<String, Value>> =
         matches!(legend["kind"].as_str(), Some("root" | "signed")).then(|| {
             dataset
-                .zooms
-                .clone()
+                .zooms_of(layer)
                 .map(|z| (z.to_string(), dataset.limit(layer, z, SIDE).into()))
                 .collect()
         });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
-use terrane::format::{Promise, limits};
-use terrane::{Sample, Terrain, hexadecimal};
+use terrane::format::Promise;
+use terrane::{Sample, Terrain, hexadecimal, shown};
 use terrane_geo::{Affine, Crs, CrsKind, Georeference, Product, RasterSource};
 
 use crate::commands::{crs_unit_m, is_unit_constant};
@@ -15,8 +15,9 @@ use crate::projection::Projection;
 
 use super::blocks::Blocks;
 use super::layer::Layer;
+use super::limits::Deadline;
 use super::mercator::{MOST_ZOOM, TileId, degrees, position};
-use super::patch::{BlockStore, Patch};
+use super::patch::{BlockStore, Patch, TooCoarse, is_small};
 use super::warp::{Frame, Place};
 
 /// Points along each edge of a raster that are converted to find its bounds.
@@ -60,15 +61,17 @@ pub(crate) struct Dataset {
     to_own: Projection,
     /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
     native_zoom: f64,
+    /// The first zoom that the overviews reach.
+    first_zoom: u8,
 }
 
 impl Dataset {
-    /// A neural terrain file.
+    /// A neural terrain file; `head` is what it begins with.
     pub(crate) fn of_terrain(
         name: String,
         number: u64,
         path: &Path,
-        terrain: Terrain,
+        (terrain, head): (Terrain, &[u8]),
         original: Option<Arc<Self>>,
     ) -> Result<Self> {
         let terrain = Arc::new(terrain);
@@ -80,12 +83,11 @@ impl Dataset {
             highest_m: statistics.highest_m,
         };
         // The head holds the checksums of the index, which holds those of the tiles.
-        let head = terrane::source(path)?.read(0, limits::HEAD)?;
         let identity = hexadecimal(&Sha256::digest(head)[..8]);
         let blocks = Blocks::of_terrain(terrain.clone())?;
         let bytes = terrain.reader().length();
         let mut dataset = Self::place(name, number, &place, blocks)
-            .with_context(|| format!("{} cannot be put on a web map", path.display()))?;
+            .with_context(|| format!("{} cannot be put on a web map", shown(path)))?;
         dataset.identity = identity;
         dataset.bytes = bytes;
         dataset.range = range;
@@ -103,15 +105,15 @@ impl Dataset {
         range: Range,
     ) -> Result<Self> {
         let place = raster.info().georeference.clone();
-        let metadata = std::fs::metadata(path)
-            .with_context(|| format!("{} cannot be read", path.display()))?;
+        let metadata =
+            std::fs::metadata(path).with_context(|| format!("{} cannot be read", shown(path)))?;
         let changed = metadata
             .modified()
             .ok()
             .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let blocks = Blocks::of_raster(raster)?;
         let mut dataset = Self::place(name, number, &place, blocks)
-            .with_context(|| format!("{} cannot be put on a web map", path.display()))?;
+            .with_context(|| format!("{} cannot be put on a web map", shown(path)))?;
         dataset.identity = format!(
             "{}-{}",
             metadata.len(),
@@ -161,14 +163,22 @@ impl Dataset {
             affine,
             to_own,
             native_zoom: 0.0,
+            first_zoom: 0,
         };
         let density = dataset.pixels_per_square(&from_own)?;
         dataset.native_zoom = (density / 256.0).log2();
         let across = size.0.max(size.1) as f64;
         let zoom = |value: f64| value.clamp(0.0, f64::from(MOST_ZOOM)) as u8;
         let least = zoom((dataset.native_zoom - (across / LEAST_PIXELS).log2()).floor());
+        let last = dataset.blocks.last_level();
+        let (columns, rows) = dataset.blocks.size(last);
+        if !is_small(columns, rows) {
+            // A tile's pixels are at most two of the coarsest overview across.
+            dataset.first_zoom = zoom((dataset.native_zoom - f64::from(last) - 1.0).ceil());
+        }
         // One zoom finer than the pixels: the surface between them is continuous.
-        dataset.zooms = least..=zoom(dataset.native_zoom.ceil() + 1.0);
+        let most = zoom(dataset.native_zoom.ceil() + 1.0);
+        dataset.zooms = least.max(dataset.first_zoom).min(most)..=most;
         Ok(dataset)
     }
 
@@ -216,6 +226,17 @@ impl Dataset {
             .clamp(0.0, f64::from(self.blocks.last_level())) as u8
     }
 
+    /// The zooms at which a layer can be had: a difference needs both.
+    pub(crate) fn zooms_of(&self, layer: Layer) -> std::ops::RangeInclusive<u8> {
+        let (least, most) = (*self.zooms.start(), *self.zooms.end());
+        match &self.original {
+            Some(original) if layer == Layer::Difference => {
+                least.max(*original.zooms.start()).min(most)..=most
+            }
+            _ => least..=most,
+        }
+    }
+
     /// The value at the end of a layer's colours at a zoom, where it depends on it.
     pub(crate) fn limit(&self, layer: Layer, z: u8, side: usize) -> f64 {
         let scale = f64::from(1_u32 << self.level(z, side));
@@ -252,19 +273,30 @@ impl Dataset {
         store: &BlockStore,
         tile: TileId,
         side: usize,
+        deadline: Deadline,
     ) -> Result<(Vec<Place>, Option<Patch>)> {
         if !self.meets(tile) {
             return Ok((Vec::new(), None));
         }
-        let places =
-            Frame::new(tile, side).places(&|longitude, latitude| self.pixel(longitude, latitude));
+        if tile.z < self.first_zoom {
+            return Err(TooCoarse.into());
+        }
+        let convert = |longitude, latitude| self.pixel(longitude, latitude);
+        let places = Frame::new(tile, side).places(self.bounds, &convert);
         let level = self.level(tile.z, side);
-        let patch = Patch::around(store, self.number, &self.blocks, level, &places)?;
+        let patch = Patch::around(store, self.number, &self.blocks, level, &places, deadline)?;
         Ok((places, patch))
     }
 
     /// The surface at a point of the map, at full resolution: the file's own, or the one through the raster's pixels.
-    pub(crate) fn sample(&self, store: &BlockStore, x: f64, y: f64) -> Result<Option<Sample>> {
+    pub(crate) fn sample(
+        &self,
+        store: &BlockStore,
+        x: f64,
+        y: f64,
+        deadline: Deadline,
+    ) -> Result<Option<Sample>> {
+        deadline.check()?;
         if let Some(terrain) = &self.terrain {
             return match terrain.surface()?.at(x, y) {
                 Ok(sample) => Ok(Some(sample)),
@@ -276,7 +308,7 @@ impl Dataset {
             return Ok(None);
         };
         let place = [column, row];
-        let patch = Patch::around(store, self.number, &self.blocks, 0, &[place])?;
+        let patch = Patch::around(store, self.number, &self.blocks, 0, &[place], deadline)?;
         Ok(patch
             .and_then(|patch| patch.jet(place))
             .map(|jet| self.in_map_units(jet)))

@@ -5,6 +5,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::output::{complain, sentence};
+
+use super::limits::Late;
+use super::patch::TooCoarse;
+
 /// Seconds after which a client that was turned away may try again.
 const RETRY_AFTER: &str = "1";
 
@@ -51,7 +56,7 @@ impl Failure {
 
     /// The file cannot be read; what was wrong goes to the log, not to the client.
     pub(crate) fn broken(error: &anyhow::Error) -> Self {
-        eprintln!("terrane serve: {error:#}");
+        complain("terrane serve", &sentence(error));
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "the file could not be read: the server's log says why",
@@ -61,7 +66,13 @@ impl Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self::broken(&error)
+        if error.is::<Late>() {
+            return Self::late();
+        }
+        match error.downcast_ref::<TooCoarse>() {
+            Some(coarse) => Self::missing(coarse.to_string()),
+            None => Self::broken(&error),
+        }
     }
 }
 

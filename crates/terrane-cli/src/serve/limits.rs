@@ -19,10 +19,36 @@ pub(crate) const MOST_DEGREES: f64 = 20.0;
 pub(crate) const MOST_HEAD_BYTES: usize = 16 << 10;
 /// Connections that are open at once.
 pub(crate) const MOST_CONNECTIONS: usize = 1024;
-/// Time for a request's head to arrive, and for an idle connection.
-pub(crate) const HEAD_TIME: Duration = Duration::from_secs(30);
+/// Files that are left open for others than connections.
+pub(crate) const OTHER_FILES: usize = 64;
+/// Time for a request's head to arrive, from its first byte or, for the first one, from the connection on.
+pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
+/// Time between two requests of a connection.
+pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
+/// Time in which a client must take some of its answer.
+pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
 /// Time for answers that are under way when the server is stopped.
 pub(crate) const STOP_TIME: Duration = Duration::from_secs(5);
+
+/// The moment after which nobody waits for an answer any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Instant);
+
+/// Work that was given up since nobody waits for it any more.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody waits for the answer any more")]
+pub(crate) struct Late;
+
+impl Deadline {
+    /// An error once it has passed; long work asks now and then.
+    pub(crate) fn check(self) -> Result<(), Late> {
+        if Instant::now() < self.0 {
+            Ok(())
+        } else {
+            Err(Late)
+        }
+    }
+}
 
 /// Heavy work, bounded.
 pub(crate) struct Pool {
@@ -64,10 +90,10 @@ impl Pool {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Runs work on a worker.
+    /// Runs work on a worker; the work is told until when.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(Deadline) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let deadline = Instant::now() + self.time;
         let permit = if let Ok(permit) = self.workers.clone().try_acquire_owned() {
@@ -86,7 +112,7 @@ impl Pool {
         let task = tokio::task::spawn_blocking(move || {
             // Held until the work is done, also where nobody waits for it any more.
             let _permit = permit;
-            work()
+            work(Deadline(deadline))
         });
         match timeout_at(deadline, task).await {
             Err(_) => Err(Failure::late()),
@@ -118,7 +144,7 @@ mod tests {
             let first = tokio::spawn({
                 let pool = pool.clone();
                 async move {
-                    pool.run(move || {
+                    pool.run(move |_| {
                         let _ = gate.recv();
                         Ok(())
                     })
@@ -130,12 +156,12 @@ mod tests {
             }
             let second = tokio::spawn({
                 let pool = pool.clone();
-                async move { pool.run(|| Ok(())).await }
+                async move { pool.run(|_| Ok(())).await }
             });
             while pool.waiting() == 0 {
                 tokio::task::yield_now().await;
             }
-            let third = pool.run(|| Ok(())).await.unwrap_err();
+            let third = pool.run(|_| Ok(())).await.unwrap_err();
             assert_eq!(third.status, StatusCode::SERVICE_UNAVAILABLE);
             // Neither the one that works nor the one that waits is answered in time.
             for late in [first, second] {
@@ -144,7 +170,24 @@ mod tests {
             }
             assert_eq!((pool.working(), pool.waiting()), (1, 0));
             release.send(()).unwrap();
-            assert_eq!(pool.run(|| Ok(7)).await, Ok(7));
+            assert_eq!(pool.run(|_| Ok(7)).await, Ok(7));
+        });
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_ends() {
+        run(async {
+            let pool = Pool::new(1, 1, Duration::from_millis(50));
+            let endless = |deadline: Deadline| -> Result<(), Failure> {
+                loop {
+                    deadline.check().map_err(anyhow::Error::from)?;
+                }
+            };
+            let status = pool.run(endless).await.unwrap_err().status;
+            assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
+            while pool.working() > 0 {
+                tokio::task::yield_now().await;
+            }
         });
     }
 
@@ -152,12 +195,12 @@ mod tests {
     fn work_that_panics_is_an_error_and_frees_its_worker() {
         run(async {
             let pool = Pool::new(1, 1, Duration::from_secs(5));
-            let outcome: Result<(), _> = pool.run(|| panic!("a fault in the work")).await;
+            let outcome: Result<(), _> = pool.run(|_| panic!("a fault in the work")).await;
             assert_eq!(
                 outcome.unwrap_err().status,
                 StatusCode::INTERNAL_SERVER_ERROR
             );
-            assert_eq!(pool.run(|| Ok(7)).await, Ok(7));
+            assert_eq!(pool.run(|_| Ok(7)).await, Ok(7));
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Connections: accepted within a bound, closed when the server stops.
+//! Connections: accepted, answered, and closed when the server stops.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-use super::limits::{HEAD_TIME, MOST_CONNECTIONS, MOST_HEAD_BYTES, STOP_TIME};
+use super::connections::{Connections, Watched};
+use super::limits::{MOST_HEAD_BYTES, STOP_TIME};
 use super::routes::Server;
 
 /// A pause after a connection could not be accepted, as when no more files can be open.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens an address for connections.
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener> {
@@ -33,39 +35,48 @@ pub(crate) async fn answer(
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = Connections::new();
     let graceful = GracefulShutdown::new();
     loop {
-        let accepted = async {
-            let place = places.clone().acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
-            pair = accepted => pair,
+            accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
+            connections.close_slowest();
             tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        // Where all are worked for, the new one is closed.
+        let Some(place) = connections.enter() else {
             continue;
         };
         // Tiles are small: waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
+        let connection = place.connection.clone();
+        let service = TowerToHyperService::new(router.clone());
+        let service = service_fn(move |request| {
+            let work = connection.work();
+            let answer = service.call(request);
+            async move {
+                let _work = work;
+                answer.await
+            }
+        });
         let connection = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME)
             .max_buf_size(MOST_HEAD_BYTES)
             .serve_connection(
-                TokioIo::new(stream),
-                TowerToHyperService::new(router.clone()),
+                TokioIo::new(Watched::new(stream, place.connection.clone())),
+                service,
             );
         let connection = graceful.watch(connection);
         let server = server.clone();
         server.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            let _place = place;
             // A client that goes away in the middle is its own affair.
-            let _ = connection.await;
+            place.connection.attend(connection).await;
+            drop(place);
             server.connections.fetch_sub(1, Ordering::Relaxed);
         });
     }

@@ -2,18 +2,37 @@
 
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use terrane::kernel::{PixelJet, blend, blend_height};
 
+use crate::output::sentence;
+
 use super::blocks::{Block, Blocks};
+use super::limits::Deadline;
 use super::lru::Lru;
 use super::metrics::Counter;
 use super::warp::Place;
 
 /// Pixels around the asked ones: the surface needs two, and what continues it beyond the data looks at six more.
 const MARGIN: isize = 8;
-/// No patch has more pixels: a level is chosen so that a tile takes a few hundred across.
-const MOST_PIXELS: usize = 1 << 24;
+/// No patch has more pixels: a level is chosen so that a tile takes a few hundred across, wherever the file lies.
+const MOST_PIXELS: usize = 1 << 22;
+
+/// A tile of so coarse a zoom that the file's overviews do not reach it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this zoom is too coarse for the overviews that the file has: minzoom in its TileJSON says where they begin"
+)]
+pub(crate) struct TooCoarse;
+
+/// Whether a part of a level is small enough to be put together.
+pub(crate) fn is_small(width: usize, height: usize) -> bool {
+    let margins = 2 * MARGIN.cast_unsigned() + 1;
+    width
+        .saturating_add(margins)
+        .saturating_mul(height.saturating_add(margins))
+        <= MOST_PIXELS
+}
 
 /// Which block: of which file, which level, column and row.
 pub(crate) type BlockKey = (u64, u8, usize, usize);
@@ -54,7 +73,7 @@ impl BlockStore {
                 .pixels()
                 .unwrap_or(0)
                 * 4;
-            self.slots.insert(key, slot.clone(), bytes.max(64));
+            self.slots.insert(key, slot.clone(), bytes);
             slot
         });
         let mut is_new = false;
@@ -63,7 +82,7 @@ impl BlockStore {
             blocks
                 .read(level as u8, column, row)
                 .map(|block| block.map(Arc::new))
-                .map_err(|error| format!("{error:#}"))
+                .map_err(|error| sentence(&error))
         });
         if is_new {
             self.decoded.add(1);
@@ -72,7 +91,7 @@ impl BlockStore {
         }
         outcome.clone().map_err(|reason| {
             // Reading may succeed the next time, as with a file on a web server.
-            self.slots.insert(key, Slot::default(), 64);
+            self.slots.insert(key, Slot::default(), 0);
             anyhow::anyhow!(reason)
         })
     }
@@ -100,6 +119,7 @@ impl Patch {
         blocks: &Blocks,
         level: u8,
         places: &[Place],
+        deadline: Deadline,
     ) -> Result<Option<Self>> {
         let scale = f64::from(1_u32 << level);
         let size = blocks.size(level);
@@ -109,10 +129,9 @@ impl Patch {
         let (left, top) = (left - MARGIN, top - MARGIN);
         let width = (right + MARGIN + 1 - left).cast_unsigned();
         let height = (bottom + MARGIN + 1 - top).cast_unsigned();
-        ensure!(
-            width.saturating_mul(height) <= MOST_PIXELS,
-            "a tile would need {width} x {height} pixels of level {level}"
-        );
+        if width.saturating_mul(height) > MOST_PIXELS {
+            return Err(TooCoarse.into());
+        }
         let mut patch = Self {
             left,
             top,
@@ -123,7 +142,7 @@ impl Patch {
             scale,
             size,
         };
-        patch.paste(store, file, blocks, level)?;
+        patch.paste(store, file, blocks, level, deadline)?;
         patch.is_valid = patch
             .heights
             .iter()
@@ -133,7 +152,14 @@ impl Patch {
         Ok(Some(patch))
     }
 
-    fn paste(&mut self, store: &BlockStore, file: u64, blocks: &Blocks, level: u8) -> Result<()> {
+    fn paste(
+        &mut self,
+        store: &BlockStore,
+        file: u64,
+        blocks: &Blocks,
+        level: u8,
+        deadline: Deadline,
+    ) -> Result<()> {
         let side = blocks.side();
         let inside = |start: isize, length: usize, size: usize| {
             let end = (start + length.cast_signed()).clamp(0, size.cast_signed());
@@ -143,6 +169,7 @@ impl Patch {
         let rows = inside(self.top, self.height, self.size.1);
         for block_row in rows.start / side..rows.end.div_ceil(side) {
             for block_column in columns.start / side..columns.end.div_ceil(side) {
+                deadline.check()?;
                 let place = [usize::from(level), block_column, block_row];
                 let Some(block) = store.block(file, blocks, place)? else {
                     continue;

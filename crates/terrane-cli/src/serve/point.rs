@@ -8,7 +8,7 @@ use crate::commands::query::report;
 
 use super::dataset::Dataset;
 use super::failure::Failure;
-use super::limits::{MOST_CORNERS, MOST_DEGREES, MOST_PROFILE_POINTS};
+use super::limits::{Deadline, MOST_CORNERS, MOST_DEGREES, MOST_PROFILE_POINTS};
 use super::mercator::{degrees, distance_m, position};
 use super::patch::BlockStore;
 
@@ -83,6 +83,7 @@ pub(crate) fn point(
     dataset: &Dataset,
     store: &BlockStore,
     (longitude, latitude): Degrees,
+    deadline: Deadline,
 ) -> Result<Value, Failure> {
     let Some((x, y)) = dataset.map_point(longitude, latitude) else {
         return Err(Failure::missing(format!(
@@ -90,7 +91,7 @@ pub(crate) fn point(
             dataset.name
         )));
     };
-    let sample = dataset.sample(store, x, y)?;
+    let sample = dataset.sample(store, x, y, deadline)?;
     let mut value = report(
         x,
         y,
@@ -108,6 +109,7 @@ pub(crate) fn profile(
     store: &BlockStore,
     line: &[Degrees],
     count: usize,
+    deadline: Deadline,
 ) -> Result<Value, Failure> {
     let mut points = Vec::with_capacity(count);
     let mut last: Option<Degrees> = None;
@@ -119,7 +121,7 @@ pub(crate) fn profile(
         last = Some((longitude, latitude));
         let sample = match dataset.map_point(longitude, latitude) {
             None => None,
-            Some((x, y)) => dataset.sample(store, x, y)?,
+            Some((x, y)) => dataset.sample(store, x, y, deadline)?,
         };
         let height = sample.map(|sample| sample.height);
         if let Some((before, now)) = last_height.zip(height) {

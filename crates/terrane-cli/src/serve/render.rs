@@ -8,6 +8,7 @@ use crate::commands::ground;
 use super::colour::{difference_colour, product_colour, relief_colour};
 use super::dataset::{Dataset, Range};
 use super::layer::Layer;
+use super::limits::Deadline;
 use super::mercator::TileId;
 use super::patch::{BlockStore, Patch};
 use super::picture::{Format, Picture, terrarium};
@@ -40,11 +41,12 @@ pub(crate) fn render(
     dataset: &Dataset,
     store: &BlockStore,
     request: TileRequest,
+    deadline: Deadline,
 ) -> Result<Vec<u8>> {
     let TileRequest {
         layer, tile, side, ..
     } = request;
-    let (places, patch) = dataset.patch(store, tile, side)?;
+    let (places, patch) = dataset.patch(store, tile, side, deadline)?;
     let mut picture = Picture::clear(side);
     match layer {
         Layer::Height => heights(
@@ -86,7 +88,7 @@ pub(crate) fn render(
         Layer::Difference => {
             let original = dataset.original.as_deref();
             let original = original.context("there is no original to compare with")?;
-            let other = original.patch(store, tile, side)?;
+            let other = original.patch(store, tile, side, deadline)?;
             let limit = dataset.limit(layer, tile.z, side);
             let at = |patch: &Option<Patch>, places: &[Place], index: usize| {
                 patch.as_ref()?.height(*places.get(index)?)

@@ -15,7 +15,7 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tower_http::compression::CompressionLayer;
+use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::cors::{Any, CorsLayer};
 
 use super::assets::{Asset, PAGE, asset};
@@ -91,7 +91,8 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
             let body = Json(json!({ "status": 405, "error": sentence }));
             (StatusCode::METHOD_NOT_ALLOWED, body)
         })
-        .layer(CompressionLayer::new())
+        // Not by a worker, so it must be quick: the best would take a tenth of a second for the map's script.
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(cors)
         .layer(from_fn_with_state(server.clone(), counted))
         .with_state(server)
@@ -327,7 +328,7 @@ async fn point_of(
     let dataset = server.dataset(&name)?.clone();
     let place = parse_degrees(&place)?;
     let blocks = server.blocks.clone();
-    let work = move || point(&dataset, &blocks, place);
+    let work = move |deadline| point(&dataset, &blocks, place, deadline);
     Ok(json_answer(&headers, &server.pool.run(work).await?))
 }
 
@@ -342,7 +343,7 @@ async fn profile_of(
     let line = parse_line(options.line.as_deref().unwrap_or_default())?;
     let count = parse_count(options.points.as_deref())?;
     let blocks = server.blocks.clone();
-    let work = move || profile(&dataset, &blocks, &line, count);
+    let work = move |deadline| profile(&dataset, &blocks, &line, count, deadline);
     Ok(json_answer(&headers, &server.pool.run(work).await?))
 }
 
@@ -481,7 +482,7 @@ async fn tile(
         return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes));
     }
     let blocks = server.blocks.clone();
-    let work = move || Ok(Bytes::from(render(&dataset, &blocks, request)?));
+    let work = move |deadline| Ok(Bytes::from(render(&dataset, &blocks, request, deadline)?));
     let bytes = server.pool.run(work).await?;
     server.metrics.tiles_drawn.add(1);
     server

@@ -18,6 +18,7 @@ pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &s
         _ => format!("/{}", layer.name()),
     };
     let extension = format.extension();
+    let zooms = dataset.zooms_of(layer);
     let mut value = json!({
         "tilejson": "3.0.0",
         "name": if layer == Layer::Height { name.clone() } else { format!("{name}, {}", layer.name()) },
@@ -27,10 +28,10 @@ pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &s
         "center": [
             f64::midpoint(west, east),
             f64::midpoint(south, north),
-            (dataset.zooms.start() + 2).min(*dataset.zooms.end()),
+            (zooms.start() + 2).min(*zooms.end()),
         ],
-        "minzoom": dataset.zooms.start(),
-        "maxzoom": dataset.zooms.end(),
+        "minzoom": zooms.start(),
+        "maxzoom": zooms.end(),
         "tileSize": SIDE,
         "format": extension,
         "unit": layer.unit(),

@@ -37,9 +37,15 @@ impl Frame {
         }
     }
 
-    /// Places of all pixel centres, row by row; `convert` takes degrees to a place in the raster.
-    pub(crate) fn places(&self, convert: &dyn Fn(f64, f64) -> Option<Place>) -> Vec<Place> {
+    /// Places of all pixel centres, row by row; `convert` takes degrees to a place in the raster, which lies within
+    /// `bounds`: west, south, east and north in degrees.
+    pub(crate) fn places(
+        &self,
+        bounds: [f64; 4],
+        convert: &dyn Fn(f64, f64) -> Option<Place>,
+    ) -> Vec<Place> {
         let mut places = vec![NOWHERE; self.side * self.side];
+        let bounds = widened(bounds);
         let exact = |column: i64, row: i64| {
             let (longitude, latitude) = degrees(
                 (column as f64 + 0.5) / self.around,
@@ -51,10 +57,23 @@ impl Frame {
         let first = |start: i64| start.div_euclid(CELL) * CELL;
         for row in (first(self.top)..self.top + end).step_by(CELL as usize) {
             for column in (first(self.left)..self.left + end).step_by(CELL as usize) {
-                self.fill(&mut places, &exact, [column, row], CELL);
+                // Far from the raster no cell is straight, and dividing them all would take a hundred times as long.
+                if self.meets([column, row], bounds) {
+                    self.fill(&mut places, &exact, [column, row], CELL);
+                }
             }
         }
         places
+    }
+
+    /// Whether an undivided cell has anything in common with bounds.
+    fn meets(&self, [column, row]: [i64; 2], bounds: [f64; 4]) -> bool {
+        let corner =
+            |column: i64, row: i64| degrees(column as f64 / self.around, row as f64 / self.around);
+        let (west, north) = corner(column, row);
+        let (east, south) = corner(column + CELL, row + CELL);
+        let [left, bottom, right, top] = bounds;
+        west <= right && east >= left && south <= top && north >= bottom
     }
 
     fn fill(
@@ -70,6 +89,11 @@ impl Frame {
         };
         let (columns, rows) = (inside(self.left, column), inside(self.top, row));
         if columns.is_empty() || rows.is_empty() {
+            return;
+        }
+        let index = |x: i64, y: i64| (y - self.top) as usize * self.side + (x - self.left) as usize;
+        if size == 1 {
+            places[index(column, row)] = exact(column, row);
             return;
         }
         let corners = [
@@ -92,31 +116,34 @@ impl Frame {
             // Not a number is not near.
             (middle[0] - guess[0]).hypot(middle[1] - guess[1]) <= TOLERANCE
         };
-        if size > 1 && !is_straight() {
+        if !is_straight() {
             let half = size / 2;
             for (x, y) in [(0, 0), (half, 0), (0, half), (half, half)] {
                 self.fill(places, exact, [column + x, row + y], half);
             }
             return;
         }
+        let part = |value: i64, from: i64| (value - from) as f64 / size as f64;
         for y in rows {
             for x in columns.clone() {
-                let index = (y - self.top) as usize * self.side + (x - self.left) as usize;
-                let part = |value: i64, from: i64| (value - from) as f64 / size as f64;
-                places[index] = if size == 1 {
-                    corners[0]
-                } else {
-                    between(part(x, column), part(y, row))
-                };
+                places[index(x, y)] = between(part(x, column), part(y, row));
             }
         }
     }
+}
+
+/// Bounds with a margin: those of a raster come from some points of its edges alone.
+fn widened([west, south, east, north]: [f64; 4]) -> [f64; 4] {
+    let (across, up) = (0.01 * (east - west), 0.01 * (north - south));
+    [west - across, south - up, east + across, north + up]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::serve::mercator::position;
+
+    const WORLD: [f64; 4] = [-180.0, -90.0, 180.0, 90.0];
 
     #[test]
     fn interpolated_places_are_near_converted_ones() {
@@ -127,7 +154,7 @@ mod tests {
             let across = f64::from(1_u32 << z);
             let (u, v) = position(7.4, 46.9);
             let tile = TileId::new(z, (u * across) as u32, (v * across) as u32).unwrap();
-            let places = Frame::new(tile, 256).places(&convert);
+            let places = Frame::new(tile, 256).places(WORLD, &convert);
             for index in (0..places.len()).step_by(97) {
                 let (column, row) = (index % 256, index / 256);
                 let at = |tile: u32, pixel: usize| {
@@ -145,9 +172,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_far_from_the_raster_is_not_converted() {
+        let asked = std::cell::Cell::new(0);
+        let convert = |longitude: f64, latitude: f64| {
+            asked.set(asked.get() + 1);
+            // Nothing is straight here.
+            Some([longitude.exp(), latitude.exp()])
+        };
+        let frame = Frame::new(TileId::new(1, 1, 0).unwrap(), 256);
+        let near = frame.places([95.0, 45.0, 96.0, 46.0], &convert);
+        assert!(asked.get() < 3_000, "{}", asked.get());
+        let all = frame.places(WORLD, &convert);
+        let mut count = 0;
+        for (near, all) in near.iter().zip(&all).filter(|(near, _)| !near[0].is_nan()) {
+            assert_eq!(near, all);
+            count += 1;
+        }
+        assert_eq!(count, 1024);
+    }
+
+    #[test]
     fn what_cannot_be_converted_is_nowhere() {
         let convert = |longitude: f64, _: f64| (longitude > 10.0).then_some([longitude, 0.0]);
-        let places = Frame::new(TileId::new(0, 0, 0).unwrap(), 256).places(&convert);
+        let places = Frame::new(TileId::new(0, 0, 0).unwrap(), 256).places(WORLD, &convert);
         assert!(places[0][0].is_nan() && places[255][0] > 179.0);
         assert!(places[134][0].is_nan() && !places[136][0].is_nan());
     }

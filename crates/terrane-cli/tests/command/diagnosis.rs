@@ -103,7 +103,10 @@ fn faults_of_a_diagnosis_are_explained() {
     let part = attempt(&[&siren[..], &["--part", "1/9"]].concat());
     assert!(part.contains("fewer parts"), "{part}");
     let layers = attempt(&[&siren[..], &["--layers", "0"]].concat());
-    assert!(layers.contains("at least one layer"), "{layers}");
+    assert!(
+        layers.contains("--layers must be from 1 to 1024, and is 0"),
+        "{layers}"
+    );
     let model = attempt(&["diagnose", "fit", "nowhere", "--data", "tiles"]);
     assert!(model.contains("nowhere: cannot be read"), "{model}");
 }

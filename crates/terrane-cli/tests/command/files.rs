@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Output;
 
 use terrane_geo::{
-    Affine, BandMetadata, CogWriter, Crs, Existing, Georeference, SampleType, Storage, Window,
+    Affine, BandMetadata, CogWriter, Crs, Existing, GeoTiff, Georeference, Product, RasterSource,
+    SampleType, Storage, Window,
 };
 
 use crate::{complaint, json, stdout, terrane};
@@ -21,6 +22,15 @@ fn heights(path: &Path) -> (Vec<f64>, (usize, usize)) {
     let (width, height) = (raster.info().width(), raster.info().height());
     let grid = raster.read(0, Window::whole(width, height)).unwrap();
     (grid.heights, (width, height))
+}
+
+/// The values of a derived raster and their unit.
+fn derived(path: &Path) -> (Vec<f64>, String) {
+    let raster = GeoTiff::open_values(path).unwrap();
+    let info = raster.info();
+    let whole = Window::whole(info.width(), info.height());
+    let values = raster.read(0, whole).unwrap().heights;
+    (values, info.storage.band.unit.clone())
 }
 
 /// Two rasters have the same size, gaps in the same places, and heights within a bound.
@@ -150,7 +160,7 @@ fn points_products_and_parts_agree_with_the_decoded_raster() {
         "--product",
         "slope",
     ]));
-    let (slopes, _) = heights(&at("slope.tif"));
+    let (slopes, _) = derived(&at("slope.tif"));
     assert!((slopes[index] - sample["slope_deg"].as_f64().unwrap()).abs() < 1e-3);
     stdout(&run(&[
         "derive",
@@ -161,7 +171,7 @@ fn points_products_and_parts_agree_with_the_decoded_raster() {
         "--mode",
         "grid",
     ]));
-    let (shades, _) = heights(&at("shade.tif"));
+    let (shades, _) = derived(&at("shade.tif"));
     assert!(shades[0].is_nan() && (1.0..=255.0).contains(&shades[index]));
 
     // Half the resolution by an overview, a third by means, and a box at a quarter of a pixel.
@@ -194,6 +204,61 @@ fn points_products_and_parts_agree_with_the_decoded_raster() {
         &bbox,
     ]));
     assert_eq!(heights(&at("fine.tif")).1, (40, 40));
+}
+
+/// What is derived is stored as it is, in its own unit, though the heights of the source are in feet; and nothing takes
+/// it for heights.
+#[test]
+fn derived_rasters_carry_their_own_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    // A plane that rises by one in ten eastwards.
+    let rise: Vec<f64> = (0..1200)
+        .map(|index| 100.0 + 0.1 * f64::from(index % 40))
+        .collect();
+    for (name, vertical) in [("metres", None), ("feet", Some(6360))] {
+        let affine = Affine::north_up(500_000.0, 200_000.0, 1.0);
+        let place = Georeference::new(affine, Crs::projected(2056, vertical));
+        let storage = Storage::metres(SampleType::F64, None);
+        let source = at(&format!("{name}.tif"));
+        let mut writer = CogWriter::create(
+            &terrane_geo::Output::named_here(&source, Existing::Keep),
+            (40, 30),
+            place,
+            storage,
+        )
+        .unwrap();
+        writer.write_rows(&rise).unwrap();
+        writer.finish().unwrap();
+        let (tif, trn) = (format!("{name}.tif"), format!("{name}.trn"));
+        stdout(&run(&["encode", &tif, &trn, "--lossless"]));
+        for product in Product::ALL {
+            let out = format!("{name}-{}.tif", product.name());
+            let arguments = [
+                "derive",
+                &trn,
+                &out,
+                "--product",
+                product.name(),
+                "--mode",
+                "grid",
+            ];
+            stdout(&run(&arguments));
+            let (values, unit) = derived(&at(&out));
+            assert_eq!(unit, product.unit(), "{out}");
+            let middle = values[15 * 40 + 20];
+            match product {
+                Product::Slope => assert!((middle - 0.1_f64.atan().to_degrees()).abs() < 1e-3),
+                Product::Aspect => assert!((middle - 270.0).abs() < 1e-3),
+                Product::Roughness => assert!((middle - 0.2).abs() < 1e-3),
+                _ => assert!(!middle.is_nan()),
+            }
+            let refused = complaint(&run(&["encode", &out, "no.trn"]));
+            let expected = format!("{out}: a raster of {} instead of heights", product.name());
+            assert!(refused.contains(&expected), "{refused}");
+        }
+    }
 }
 
 #[test]
@@ -427,8 +492,13 @@ fn nodata_and_small_bounds_survive_the_way_back() {
         ),
     ];
     for (name, storage, source, bound) in sources {
-        let mut writer =
-            CogWriter::create(&at(name), (40, 30), place(), storage, Existing::Keep).unwrap();
+        let mut writer = CogWriter::create(
+            &terrane_geo::Output::named_here(&at(name), Existing::Keep),
+            (40, 30),
+            place(),
+            storage,
+        )
+        .unwrap();
         writer.write_rows(&source).unwrap();
         writer.finish().unwrap();
         for rate in [
@@ -443,4 +513,76 @@ fn nodata_and_small_bounds_survive_the_way_back() {
             assert_within(&at(name), &at("back.tif"), bound);
         }
     }
+}
+
+/// Values that are no heights are stored as no data, and that is said: by encode, by a shard, and by verify.
+#[test]
+fn what_is_no_height_is_counted_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dem.tif");
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    // Our own writer refuses such values, so they are put into the bytes of a plain TIFF.
+    let (width, height) = (64_u32, 40_u32);
+    let mut file = vec![b'I', b'I', 42, 0, 8, 0, 0, 0];
+    let tags: [(u16, u16, u32); 10] = [
+        (256, 4, width),
+        (257, 4, height),
+        (258, 3, 32),
+        (259, 3, 1),
+        (262, 3, 1),
+        (273, 4, 8 + 2 + 12 * 10 + 4),
+        (277, 3, 1),
+        (278, 4, height),
+        (279, 4, width * height * 4),
+        (339, 3, 3),
+    ];
+    file.extend((tags.len() as u16).to_le_bytes());
+    for (code, kind, value) in tags {
+        file.extend(code.to_le_bytes());
+        file.extend(kind.to_le_bytes());
+        file.extend(1_u32.to_le_bytes());
+        file.extend(value.to_le_bytes());
+    }
+    file.extend([0; 4]);
+    for index in 0..width * height {
+        let height = match index {
+            70 => f32::INFINITY,
+            71 => -2e30,
+            200 => f32::NAN,
+            _ => index as f32 / 100.0,
+        };
+        file.extend(height.to_le_bytes());
+    }
+    std::fs::write(&path, &file).unwrap();
+    let encoded = run(&["encode", "dem.tif", "dem.trn", "--lossless", "--json"]);
+    let warning = String::from_utf8(encoded.stderr.clone()).unwrap();
+    assert!(
+        warning.contains("warning: 2 pixels hold infinity or 1e30"),
+        "{warning}"
+    );
+    let report = json(&encoded);
+    assert_eq!(report["not_heights"], 2);
+    assert_eq!(report["pixels"], u64::from(width * height) - 3);
+    let report = json(&run(&[
+        "verify",
+        "dem.trn",
+        "--against",
+        "dem.tif",
+        "--json",
+    ]));
+    assert_eq!(
+        (&report["not_heights"], &report["holds"]),
+        (&2.into(), &true.into())
+    );
+    stdout(&run(&[
+        "shard",
+        "plan",
+        "dem.tif",
+        "plan.json",
+        "--shards",
+        "1",
+    ]));
+    let shard = run(&["shard", "encode", "plan.json", "--shard", "0"]);
+    let warning = String::from_utf8(shard.stderr).unwrap();
+    assert!(warning.contains("warning: 2 pixels"), "{warning}");
 }

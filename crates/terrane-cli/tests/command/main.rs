@@ -8,6 +8,13 @@
 mod benchmark;
 mod diagnosis;
 mod files;
+mod folders;
+mod hostile;
+mod messages;
+mod models;
+mod outputs;
+mod overviews;
+mod querying;
 mod served;
 mod serving;
 mod shards;
@@ -237,6 +244,7 @@ fn help_has_examples() {
         vec!["train"],
         vec!["eval"],
         vec!["import"],
+        vec!["tables"],
         vec!["diagnose", "siren"],
         vec!["diagnose", "fit"],
         vec!["diagnose", "upper-bound"],

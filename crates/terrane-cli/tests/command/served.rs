@@ -49,7 +49,24 @@ pub(crate) fn served() -> Arc<Served> {
 }
 
 pub(crate) fn start(folder: tempfile::TempDir, arguments: &[&str]) -> Served {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_terrane"))
+    let command = Command::new(env!("CARGO_BIN_EXE_terrane"));
+    start_with(command, folder, arguments)
+}
+
+/// As [`start`], with so little address space that asking for much more than is needed ends the server.
+#[cfg(unix)]
+pub(crate) fn start_limited(folder: tempfile::TempDir, arguments: &[&str]) -> Served {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -v 4000000; exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_terrane"),
+    ]);
+    start_with(command, folder, arguments)
+}
+
+fn start_with(mut command: Command, folder: tempfile::TempDir, arguments: &[&str]) -> Served {
+    let mut child = command
         .current_dir(folder.path())
         .args(["serve", "--port", "0", "--json"])
         .args(arguments)

@@ -1,14 +1,19 @@
 //! `terrane serve` as clients see it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Cursor, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage};
+use terrane_format::{
+    GeoKeys, Header, Integers, Layer, LevelTile, Method, Promise, Pyramid, Record, Samples,
+    Statistics, TileId, TileStatistics, Window, Writer,
+};
+use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Output, SampleType, Storage};
 
-use crate::served::{height, served, start, tile_of};
+use crate::served::{Served, height, served, start, tile_of};
 use crate::{complaint, json, stdout, terrane};
 
 #[test]
@@ -434,7 +439,13 @@ fn degrees_are_served_like_metres() {
     let place = Georeference::new(affine, Crs::geographic(4326, None));
     let storage = Storage::metres(SampleType::F32, None);
     let path = folder.path().join("ramp.tif");
-    let mut writer = CogWriter::create(&path, (300, 300), place, storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(&path, Existing::Keep),
+        (300, 300),
+        place,
+        storage,
+    )
+    .unwrap();
     // Half a metre up per metre northwards.
     let rows: Vec<f64> = (0..300 * 300)
         .map(|index| 500.0 - f64::from(index / 300) * 1e-5 * 111_195.0 * 0.5)
@@ -509,7 +520,13 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
 
 fn write_flat(path: &Path, place: Georeference) {
     let storage = Storage::metres(SampleType::F32, None);
-    let mut writer = CogWriter::create(path, (64, 64), place, storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(path, Existing::Keep),
+        (64, 64),
+        place,
+        storage,
+    )
+    .unwrap();
     writer.write_rows(&vec![100.0; 64 * 64]).unwrap();
     writer.finish().unwrap();
 }
@@ -536,4 +553,390 @@ fn it_stops_when_told_and_finishes_what_it_began() {
     let status = served.child.wait().unwrap();
     assert_eq!(status.code(), Some(0));
     assert!(TcpStream::connect(served.address.trim_start_matches("http://")).is_err());
+}
+
+/// Writes a raster of the same size with heights and a place of its own.
+fn write_like(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<f64>, &mut Georeference)) {
+    let source = terrane_geo::open(&[folder.join("a.tif")]).unwrap();
+    let info = source.info();
+    let size = (info.width(), info.height());
+    let mut heights = source
+        .read(0, Window::whole(size.0, size.1))
+        .unwrap()
+        .heights;
+    let mut place = info.georeference.clone();
+    change(&mut heights, &mut place);
+    let storage = Storage::metres(SampleType::F32, Some(-9999.0));
+    let mut writer = CogWriter::create(
+        &Output::named_here(&folder.join(name), Existing::Keep),
+        size,
+        place,
+        storage,
+    )
+    .unwrap();
+    writer.write_rows(&heights).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn an_original_that_is_another_raster_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| terrane(folder.path(), arguments);
+    let generate = |name: &str, size: &str, seed: &str| {
+        stdout(&run(&["generate", name, "--size", size, "--seed", seed]));
+    };
+    generate("a.tif", "300x200", "1");
+    generate("wider.tif", "301x200", "1");
+    generate("other.tif", "300x200", "2");
+    write_like(folder.path(), "shifted.tif", |_, place| {
+        place.anchor.x += 100.0;
+    });
+    write_like(folder.path(), "system.tif", |_, place| {
+        place.crs = Crs::projected(2154, None);
+    });
+    write_like(folder.path(), "survey.tif", |heights, _| {
+        // A newer survey: half a metre more on one side.
+        for height in heights.iter_mut().skip(150 * 300) {
+            *height += 0.5;
+        }
+    });
+    write_like(folder.path(), "gap.tif", |heights, _| {
+        let inside = heights.iter().position(|height| !height.is_nan()).unwrap();
+        heights[inside] = f64::NAN;
+    });
+    // The same raster, its system in other words.
+    write_like(folder.path(), "same.tif", |_, place| {
+        let code = place.crs.horizontal_epsg().unwrap();
+        place.crs = Crs::projected(code, None);
+    });
+    stdout(&run(&["encode", "a.tif", "a.trn", "--max-error", "0.05"]));
+    stdout(&run(&["encode", "a.tif", "exact.trn", "--lossless"]));
+    for (file, original, expected) in [
+        (
+            "a.trn",
+            "wider.tif",
+            "it has 301 x 200 pixels, and the file has 300 x 200",
+        ),
+        ("a.trn", "other.tif", "and the file promises at most 0.05 m"),
+        (
+            "a.trn",
+            "shifted.tif",
+            "it lies elsewhere: its transform is",
+        ),
+        (
+            "a.trn",
+            "system.tif",
+            "its system is EPSG:2154, and the file's is EPSG:32632",
+        ),
+        (
+            "a.trn",
+            "survey.tif",
+            "and the file promises at most 0.05 m",
+        ),
+        ("a.trn", "gap.tif", "only one of them has a height"),
+        (
+            "exact.trn",
+            "survey.tif",
+            "their heights differ by 0.500 m, and the file promises every height",
+        ),
+    ] {
+        let text = complaint(&run(&[
+            "serve",
+            file,
+            "--original",
+            original,
+            "--port",
+            "0",
+        ]));
+        let name = file.trim_end_matches(".trn");
+        let start = format!("--original {original}: {name} was not made from this raster: ");
+        assert!(text.contains(&start) && text.contains(expected), "{text}");
+    }
+    for arguments in [
+        ["a.trn", "--original", "a.tif"],
+        ["a.trn", "--original", "same.tif"],
+        ["exact.trn", "--original", "a.tif"],
+    ] {
+        let copy = tempfile::tempdir().unwrap();
+        for name in [arguments[0], arguments[2]] {
+            std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+        }
+        let served = start(copy, &arguments);
+        assert_eq!(served.get("/health").status, 200);
+    }
+}
+
+/// A file without overviews, with a slope in the four tiles around its middle.
+fn write_without_overviews(
+    path: &Path,
+    (width, height, side): (u32, u32, u16),
+    affine: [f64; 6],
+    crs: Crs,
+) {
+    let pyramid = Pyramid::new(width, height, side, 1).unwrap();
+    let header = Header {
+        pyramid: pyramid.clone(),
+        method: Method::Integers,
+        affine,
+        is_placed: true,
+        pixel_is_point: false,
+        epsg: [0, 0],
+        geo_keys: GeoKeys {
+            directory: crs.directory,
+            doubles: crs.doubles,
+            text: crs.text,
+        },
+        wkt: String::new(),
+        samples: Samples::default(),
+        promise: Promise::MaxError(0.1),
+        statistics: Statistics::default(),
+        model: None,
+    };
+    let grid = pyramid.grid(0).unwrap();
+    let mut writer = Writer::create(Cursor::new(Vec::new()), header).unwrap();
+    let (column, row) = (grid.columns() / 2, grid.rows() / 2);
+    for id in [
+        (column - 1, row - 1),
+        (column, row - 1),
+        (column - 1, row),
+        (column, row),
+    ] {
+        let id = TileId {
+            column: id.0,
+            row: id.1,
+        };
+        let place = LevelTile { level: 0, id };
+        let side = i64::from(side);
+        let left = id.column as i64 * side - i64::from(width / 2);
+        let record = Record {
+            statistics: TileStatistics::default(),
+            missing: None,
+            layer: Layer::Integers(Integers {
+                origin_m: 500.0,
+                step_m: 0.2,
+                values: (0..side * side).map(|index| left + index % side).collect(),
+            }),
+            remains: None,
+        };
+        let number = pyramid.number(place).unwrap();
+        writer
+            .tile(number, &record.to_bytes(number, side as usize))
+            .unwrap();
+    }
+    let statistics = Statistics {
+        pixels: 4 * u64::from(side).pow(2),
+        tiles: 4,
+        lowest_m: 400.0,
+        highest_m: 600.0,
+        ..Statistics::default()
+    };
+    let file = writer.finish(statistics).unwrap().into_inner();
+    std::fs::write(path, file).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_large_file_without_overviews_is_served_where_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    write_without_overviews(
+        &folder.path().join("wide.trn"),
+        (32_768, 32_768, 256),
+        [2_600_000.0, 1.0, 0.0, 1_200_000.0, 0.0, -1.0],
+        Crs::projected(2056, None),
+    );
+    // As wide as the world, and a strip.
+    let degrees = 360.0 / f64::from(1 << 30);
+    write_without_overviews(
+        &folder.path().join("long.trn"),
+        (1 << 30, 16_384, 4096),
+        [-180.0, degrees, 0.0, 0.002, 0.0, -degrees],
+        Crs::geographic(4326, None),
+    );
+    let served = crate::served::start_limited(folder, &["wide.trn", "long.trn"]);
+    for name in ["wide", "long"] {
+        let description = served.get(&format!("/{name}")).json();
+        let least = description["minzoom"].as_u64().unwrap() as u32;
+        let most = description["maxzoom"].as_u64().unwrap() as u32;
+        // One pixel of a tile is at most two of the file.
+        assert!(least + 4 >= most && least <= most, "{name}: {least} {most}");
+        let center = description["center"].clone();
+        let (longitude, latitude) = (center[0].as_f64().unwrap(), center[1].as_f64().unwrap());
+        for z in 0..=most {
+            let (x, y) = tile_of(longitude, latitude, z);
+            for layer in ["", "/hillshade"] {
+                for scale in ["", "@2x"] {
+                    let path = format!("/{name}{layer}/{z}/{x}/{y}{scale}.png");
+                    let answer = served.get(&path);
+                    if z >= least {
+                        assert_eq!(answer.status, 200, "{path}");
+                        continue;
+                    }
+                    assert_eq!(answer.status, 404, "{path}");
+                    let sentence = answer.json()["error"].as_str().unwrap().to_owned();
+                    assert!(sentence.contains("too coarse"), "{path}: {sentence}");
+                }
+            }
+        }
+        let point = served
+            .get(&format!("/{name}/point/{longitude},{latitude}"))
+            .json();
+        assert!(
+            (point["height_m"].as_f64().unwrap() - 500.0).abs() < 20.0,
+            "{point}"
+        );
+        let line = format!(
+            "{},{latitude};{},{latitude}",
+            longitude - 0.1,
+            longitude + 0.1
+        );
+        let profile = served.get(&format!("/{name}/profile?line={line}&points=2000"));
+        assert_eq!(profile.json()["points"].as_array().unwrap().len(), 2000);
+    }
+}
+
+/// A request over a connection that stays open: the status.
+fn ask(connection: &mut BufReader<TcpStream>, path: &str) -> std::io::Result<u16> {
+    write!(
+        connection.get_mut(),
+        "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"
+    )?;
+    let mut line = String::new();
+    connection.read_line(&mut line)?;
+    let gone = || std::io::Error::other("the connection was closed");
+    let status = line.split(' ').nth(1).ok_or_else(gone)?.parse();
+    let mut length = 0;
+    while !line.trim().is_empty() {
+        line.clear();
+        connection.read_line(&mut line)?;
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    connection.read_exact(&mut vec![0; length])?;
+    status.map_err(std::io::Error::other)
+}
+
+fn connect(served: &Served) -> BufReader<TcpStream> {
+    let host = served.address.trim_start_matches("http://");
+    let stream = TcpStream::connect(host).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    BufReader::new(stream)
+}
+
+/// A small file, served.
+fn small() -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&terrane(
+        folder.path(),
+        &["generate", "a.tif", "--size", "128x128"],
+    ));
+    stdout(&terrane(folder.path(), &["encode", "a.tif", "a.trn"]));
+    start(folder, &["a.trn"])
+}
+
+/// Files that a process may have open.
+fn open_files() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(256)
+}
+
+#[test]
+fn connections_that_send_nothing_shut_out_nobody() {
+    let served = small();
+    let mut early = connect(&served);
+    assert_eq!(ask(&mut early, "/health").unwrap(), 200);
+    let mut silent = Vec::new();
+    for count in [1100, 5000] {
+        if count + 100 > open_files() {
+            eprintln!("{count} connections are more than the system allows: left out");
+            continue;
+        }
+        while silent.len() < count {
+            let mut connection = connect(&served);
+            if silent.len() % 2 == 0 {
+                write!(connection.get_mut(), "GET /health HTT").unwrap();
+            }
+            silent.push(connection);
+        }
+        let mut delays: Vec<Duration> = (0..9)
+            .map(|_| {
+                let started = Instant::now();
+                assert_eq!(ask(&mut connect(&served), "/health").unwrap(), 200);
+                started.elapsed()
+            })
+            .collect();
+        delays.sort_unstable();
+        eprintln!("with {count} half-open connections /health takes {delays:?}");
+        assert!(delays[4] < Duration::from_millis(100), "{delays:?}");
+        assert!(delays[8] < Duration::from_secs(1), "{delays:?}");
+        // One that has asked before is not the one to be closed.
+        assert_eq!(ask(&mut early, "/health").unwrap(), 200);
+    }
+    // The oldest were closed for the others.
+    let mut first = silent.swap_remove(0);
+    assert!(matches!(first.read(&mut [0; 1]), Ok(0) | Err(_)));
+}
+
+#[test]
+fn a_head_that_does_not_come_is_not_waited_for() {
+    let served = small();
+    let started = Instant::now();
+    let mut slow = connect(&served);
+    let mut resting = connect(&served);
+    assert_eq!(ask(&mut resting, "/health").unwrap(), 200);
+    // A byte now and then does not prolong the time.
+    let mut bytes = "GET /health HTTP/1.1\r\n".bytes().cycle();
+    let pause = Duration::from_millis(200);
+    slow.get_ref().set_read_timeout(Some(pause)).unwrap();
+    loop {
+        let _ = slow.get_mut().write_all(&[bytes.next().unwrap()]);
+        match slow.read(&mut [0; 1]) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            _ => break,
+        }
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+    let took = started.elapsed();
+    assert!(
+        took > Duration::from_secs(4) && took < Duration::from_secs(9),
+        "{took:?}"
+    );
+    // One that rests between two requests may rest longer.
+    assert_eq!(ask(&mut resting, "/health").unwrap(), 200);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_let_go() {
+    let served = small();
+    let connections = || {
+        let text = String::from_utf8(served.get("/metrics").body).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("terrane_connections "));
+        line.unwrap().parse::<usize>().unwrap()
+    };
+    let mut deaf = connect(&served);
+    // More than all buffers in between hold.
+    for _ in 0..100 {
+        let request = "GET /assets/maplibre-gl.mjs HTTP/1.1\r\nHost: x\r\n\r\n";
+        deaf.get_mut().write_all(request.as_bytes()).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(connections(), 2);
+    let started = Instant::now();
+    while connections() > 1 {
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "it is still there"
+        );
+    }
 }

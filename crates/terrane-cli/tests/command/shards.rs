@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage, Window};
+use terrane_geo::{
+    Affine, CogWriter, Crs, Existing, Georeference, Output, SampleType, Storage, Window,
+};
 
 use crate::{complaint, json, stdout, terrane};
 
@@ -24,8 +26,13 @@ fn holes(path: &Path, (width, height): (usize, usize), storage: Storage) {
         (500.0 + 40.0 * (x / 37.0).sin() * (y / 29.0).cos() + 0.01 * x).round()
             + (x * y).sin().abs()
     };
-    let mut writer =
-        CogWriter::create(path, (width, height), place, storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(path, Existing::Keep),
+        (width, height),
+        place,
+        storage,
+    )
+    .unwrap();
     for row in 0..height {
         let heights: Vec<f64> = (0..width).map(|column| height_at(column, row)).collect();
         writer.write_rows(&heights).unwrap();
@@ -57,11 +64,10 @@ fn quarters(folder: &Path, name: &str) -> Vec<String> {
         let info = raster.info();
         let name = format!("part{index}.tif");
         let mut writer = CogWriter::create(
-            &folder.join(&name),
+            &Output::named_here(&folder.join(&name), Existing::Keep),
             (width, height),
             info.georeference.cropped(column, row),
             info.storage.clone(),
-            Existing::Keep,
         )
         .unwrap();
         writer.write_rows(&grid.heights).unwrap();
@@ -144,7 +150,15 @@ fn one_two_and_seven_shards_are_the_whole_file() {
         &["--tile", "48", "--lossless", "--embed-model"][..],
         &["--tile", "32", "--bpp", "2", "--per-tile"],
         &["--tile", "32", "--profile", "fast", "--effort", "3"],
-        &["--tile", "16", "--method", "integers", "--rmse", "0.2"],
+        &[
+            "--tile",
+            "16",
+            "--method",
+            "integers",
+            "--rmse",
+            "0.2",
+            "--per-tile",
+        ],
         &["--tile", "32", "--method", "integers", "--lossless"],
     ] {
         assert_same_bytes(path, &["holes.tif"], options, &NUMBERS);

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, SampleType, Storage};
+use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Output, SampleType, Storage};
 
 use crate::{complaint, json, terrane};
 
@@ -20,7 +20,13 @@ fn square_kilometre(path: &Path, east_km: u32, north_km: u32, is_holed: bool) {
     );
     let place = Georeference::new(corner, Crs::projected(2056, Some(5728)));
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-    let mut writer = CogWriter::create(path, (SIDE, SIDE), place, storage, Existing::Keep).unwrap();
+    let mut writer = CogWriter::create(
+        &Output::named_here(path, Existing::Keep),
+        (SIDE, SIDE),
+        place,
+        storage,
+    )
+    .unwrap();
     for row in 0..SIDE {
         let heights: Vec<f64> = (0..SIDE)
             .map(|column| {
@@ -169,6 +175,31 @@ fn the_protocol_makes_nine_tiles_per_square_kilometre() {
             "--json",
         ],
     ));
+    assert_eq!(requests.lock().unwrap().len(), 4);
+
+    // What is no dataset is refused before anything is asked for, and so are rasters of somebody else.
+    std::fs::create_dir(folder.path().join("home")).unwrap();
+    std::fs::write(folder.path().join("home/letter.txt"), "dear").unwrap();
+    std::fs::write(folder.path().join("home").join(&names[0]), "mine").unwrap();
+    let build = ["dataset", "swissalti3d", "links.csv"];
+    let text = complaint(&terrane(
+        folder.path(),
+        &[&build[..], &["home", "--overwrite"]].concat(),
+    ));
+    assert!(
+        text.contains("which is no part of a tile dataset"),
+        "{text}"
+    );
+    let text = complaint(&terrane(
+        folder.path(),
+        &[&build[..], &["other", "--downloads", "home"]].concat(),
+    ));
+    assert!(
+        text.contains("was not downloaded by this command"),
+        "{text}"
+    );
+    let mine = std::fs::read(folder.path().join("home").join(&names[0])).unwrap();
+    assert_eq!(mine, b"mine");
     assert_eq!(requests.lock().unwrap().len(), 4);
 
     std::fs::write(
