@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use terrane::Measured;
-use terrane_convert::{Decoding, Encoded, is_geographic};
+use terrane_convert::{Decoding, Destination, Encoded, OpenOptions, is_geographic};
 use terrane_geo::{
-    Affine, Crs, Georeference, Grid, MemoryRaster, RasterSource, SampleType, Storage,
+    Affine, Crs, Georeference, Grid, Kind, MemoryRaster, Output as File, RasterSource, SampleType,
+    Storage,
 };
 
 use crate::failure::{Failure, Outcome, refuse};
-use crate::settings::{Options, detached, existing, threads};
+use crate::settings::{Options, detached, existing, memory, resources, threads};
 
 /// Where a file goes, as the package's Python functions hand it over.
 #[derive(FromPyObject)]
@@ -19,20 +19,37 @@ use crate::settings::{Options, detached, existing, threads};
 pub(crate) struct Output {
     out: PathBuf,
     overwrite: bool,
+    any_extension: bool,
     resumable: bool,
     jobs: Option<usize>,
+    memory_limit: Option<f64>,
     progress: Option<Py<PyAny>>,
 }
 
-/// Bytes of the file, pixels with data, root mean square and greatest error.
-type Written = (u64, u64, f64, f64);
+/// What a name may end in.
+fn kind(kind: Kind, any_extension: bool) -> Kind {
+    if any_extension { Kind::Any } else { kind }
+}
 
-fn written((bytes, measured): (u64, Measured)) -> Written {
+/// What a file may take while it is open.
+fn options(memory_limit: Option<f64>) -> Outcome<OpenOptions> {
+    Ok(OpenOptions {
+        memory: memory(memory_limit)?,
+        ..OpenOptions::default()
+    })
+}
+
+/// Bytes of the file, pixels with data, root mean square and greatest error, pixels that are no heights.
+type Written = (u64, u64, f64, f64, u64);
+
+fn written(encoded: Encoded) -> Written {
+    let measured = encoded.measured;
     (
-        bytes,
+        encoded.bytes,
         measured.pixels,
         measured.rmse_m(),
         measured.max_error_m,
+        encoded.not_heights,
     )
 }
 
@@ -46,14 +63,19 @@ fn run(
     let settings = options.settings()?;
     detached(py, output.progress.as_ref(), |progress| {
         let raster = open()?;
-        let file = Encoded {
-            out: &output.out,
-            existing: existing(output.overwrite),
+        let kind = kind(Kind::Terrain, output.any_extension);
+        let destination = Destination {
+            out: File::new(&output.out, existing(output.overwrite), kind)
+                .made_of(inputs)
+                .made_of(&settings.model),
             resumable: output.resumable.then_some(inputs),
-            jobs: threads(output.jobs),
+            resources: resources(output.jobs, output.memory_limit)?,
         };
         Ok(written(terrane_convert::encode(
-            &*raster, &settings, file, progress,
+            &*raster,
+            &settings,
+            destination,
+            progress,
         )?))
     })
 }
@@ -136,11 +158,7 @@ pub(crate) fn encode_array(
     if width == 0 || height == 0 {
         return Err(Failure::Argument("an array of heights must not be empty".into()).into());
     }
-    let grid = Grid {
-        width,
-        height,
-        heights: view.iter().copied().collect(),
-    };
+    let grid = Grid::new(width, height, view.iter().copied().collect());
     let open = move || -> Outcome<Box<dyn RasterSource>> {
         Ok(Box::new(MemoryRaster::new(
             "the array",
@@ -154,7 +172,7 @@ pub(crate) fn encode_array(
 
 /// Decodes a file to a COG; columns and rows of it.
 #[pyfunction]
-#[pyo3(signature = (path, out, *, bbox, resolution, level, model, overwrite, jobs))]
+#[pyo3(signature = (path, out, *, bbox, resolution, level, model, overwrite, any_extension, jobs, memory_limit))]
 #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
 pub(crate) fn decode(
     py: Python,
@@ -165,49 +183,47 @@ pub(crate) fn decode(
     level: u8,
     model: Option<PathBuf>,
     overwrite: bool,
+    any_extension: bool,
     jobs: Option<usize>,
+    memory_limit: Option<f64>,
 ) -> PyResult<(usize, usize)> {
     detached(py, None, |progress| {
-        let terrain = terrane_convert::open(&path, model.as_deref())?;
+        let kind = kind(Kind::Raster, any_extension);
+        let output = File::new(&out, existing(overwrite), kind)
+            .made_of([&path])
+            .made_of(&model);
+        output.check()?;
+        let terrain = terrane_convert::open(&path, model.as_deref(), options(memory_limit)?)?;
         let decoding = Decoding {
             bbox,
             resolution,
             level,
         };
-        let mut stopped = Ok(());
-        let size = decoding.write(
-            &terrain,
-            &out,
-            existing(overwrite),
-            threads(jobs),
-            &mut |done, of| {
-                let at = terrane::encode::EncodeProgress {
-                    tiles: done,
-                    of,
-                    bytes: 0,
-                };
-                if stopped.is_ok() {
-                    stopped = progress(at);
-                }
-            },
-        )?;
-        stopped?;
-        Ok(size)
+        let decoded = decoding.write(&terrain, &output, threads(jobs), &mut |done, of| {
+            let at = terrane::encode::EncodeProgress {
+                tiles: done,
+                of,
+                bytes: 0,
+            };
+            Ok(progress(at)?)
+        })?;
+        Ok((decoded.width, decoded.height))
     })
 }
 
 /// Checks a file, with its sources where they are given: a report as JSON, and what does not hold.
 #[pyfunction]
-#[pyo3(signature = (path, against, *, model, jobs))]
+#[pyo3(signature = (path, against, *, model, jobs, memory_limit))]
 pub(crate) fn verify(
     py: Python,
     path: PathBuf,
     against: Vec<PathBuf>,
     model: Option<PathBuf>,
     jobs: Option<usize>,
+    memory_limit: Option<f64>,
 ) -> PyResult<(String, Vec<String>)> {
     detached(py, None, |_| {
-        let terrain = terrane_convert::open(&path, model.as_deref())?;
+        let terrain = terrane_convert::open(&path, model.as_deref(), options(memory_limit)?)?;
         let found =
             terrane_convert::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
         let report = serde_json::Value::Object(found.report);

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyValueError,
+    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyMemoryError, PyValueError,
 };
 use pyo3::prelude::*;
 use terrane::format::Error as FormatError;
@@ -102,7 +102,21 @@ impl From<Failure> for PyErr {
             | Error::LossyNetwork
             | Error::TileOfModel { .. }
             | Error::WholeRate
+            | Error::TileSide { .. }
+            | Error::Raster(
+                terrane_geo::Error::IsInput { .. }
+                | terrane_geo::Error::OtherEnding { .. }
+                | terrane_geo::Error::NotReplaceable { .. },
+            )
             | Error::Terrain(terrane::Error::Setting { .. }) => PyValueError::new_err(text),
+            Error::Memory(_)
+            | Error::Terrain(
+                terrane::Error::Memory(_) | terrane::Error::Format(FormatError::Memory(_)),
+            )
+            | Error::Open {
+                source: terrane::Error::Memory(_) | terrane::Error::Format(FormatError::Memory(_)),
+                ..
+            } => PyMemoryError::new_err(text),
             _ if io_kind(&error) == Some(ErrorKind::NotFound) => PyFileNotFoundError::new_err(text),
             _ => TerraneError::new_err(text),
         }

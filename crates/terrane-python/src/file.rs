@@ -1,28 +1,23 @@
 //! An open neural terrain file.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane::format::{LevelTile, Reader, TileId, Window, record};
-use terrane::parallel::in_parallel;
-use terrane::{Sample, Terrain};
+use terrane::{RemoteOptions, Sample, Terrain};
 use terrane_convert::placement::{affine, georeference, storage};
-use terrane_convert::{Decoding, ground, map_unit_m};
+use terrane_convert::{Decoding, GroundScale, OpenOptions, ground};
 use terrane_geo::{Affine, SampleType};
 
 use crate::failure::{Failure, Outcome, refuse};
-use crate::settings::threads;
+use crate::settings::{memory, threads};
 
-/// Points that a thread takes at a time.
-const POINTS: usize = 512;
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
 const KEPT_TILES: usize = 4;
-
-/// Pixels of one array: memory for more is asked for by mistake.
-const MOST_PIXELS: usize = 1 << 30;
 
 /// An open file.
 #[pyclass(frozen, module = "terrane._terrane")]
@@ -84,6 +79,25 @@ impl File {
     }
 }
 
+/// How an address is read within so many seconds.
+fn remote_options(timeout: Option<f64>) -> Outcome<RemoteOptions> {
+    let Some(seconds) = timeout else {
+        return Ok(RemoteOptions::default());
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(timeout) if !timeout.is_zero() => Ok(RemoteOptions { timeout }),
+        _ => refuse(format!(
+            "remote_timeout is a number of seconds above 0, and is {seconds}"
+        )),
+    }
+}
+
+/// A path or an address as others may see it.
+#[pyfunction]
+pub(crate) fn shown(path: PathBuf) -> String {
+    terrane::shown(&path)
+}
+
 /// What a file says of itself, as JSON; needs no model.
 #[pyfunction]
 pub(crate) fn describe(py: Python, path: PathBuf) -> PyResult<String> {
@@ -99,14 +113,22 @@ pub(crate) fn describe(py: Python, path: PathBuf) -> PyResult<String> {
 impl File {
     /// Opens a file of this machine or at an address.
     #[new]
-    #[pyo3(signature = (path, model=None, jobs=None))]
+    #[pyo3(signature = (path, model=None, jobs=None, memory_limit=None, remote_timeout=None))]
     fn open(
         py: Python,
         path: PathBuf,
         model: Option<PathBuf>,
         jobs: Option<usize>,
+        memory_limit: Option<f64>,
+        remote_timeout: Option<f64>,
     ) -> PyResult<Self> {
-        let open = || -> Outcome<_> { Ok(terrane_convert::open(&path, model.as_deref())?) };
+        let open = || -> Outcome<_> {
+            let options = OpenOptions {
+                memory: memory(memory_limit)?,
+                remote: remote_options(remote_timeout)?,
+            };
+            Ok(terrane_convert::open(&path, model.as_deref(), options)?)
+        };
         let terrain = py.detach(open)?;
         Ok(Self {
             terrain,
@@ -180,12 +202,13 @@ impl File {
         };
         let (heights, shape, transform) = py.detach(|| -> Outcome<_> {
             let view = decoding.view(&self.terrain)?;
-            if view.width.saturating_mul(view.height) > MOST_PIXELS {
-                return refuse(format!(
-                    "{} x {} pixels are too many for one array: give a bbox or a coarser resolution",
-                    view.width, view.height
-                ));
-            }
+            // As floats of 64 bits, and once more as what the array holds.
+            let pixels = view.width as u64 * view.height as u64;
+            self.terrain.memory().check(
+                "so large an array",
+                pixels.saturating_mul(16),
+                "give a bbox or a coarser resolution, or ",
+            )?;
             let transform = numbers(&view.georeference.affine());
             let heights = view.rows(0..view.height, self.jobs)?;
             Ok((heights, (view.height, view.width), transform))
@@ -209,30 +232,17 @@ impl File {
             .collect();
         let values = py.detach(|| -> Outcome<Vec<f64>> {
             let surface = self.terrain.surface()?;
-            let scale = map_unit_m(&self.terrain, None)?;
-            let is_geographic = scale[0] != scale[1];
-            let work = |part: usize| {
-                let points = &points[part * POINTS..((part + 1) * POINTS).min(points.len())];
-                let mut values = Vec::with_capacity(points.len());
-                for &(x, y) in points {
-                    let value = match surface.at(x, y) {
-                        Ok(sample) => {
-                            let scale = if is_geographic {
-                                map_unit_m(&self.terrain, Some(y)).unwrap_or(scale)
-                            } else {
-                                scale
-                            };
-                            quantity(name, &sample, scale).unwrap_or(f64::NAN)
-                        }
-                        Err(terrane::Error::NoHeight { .. }) => f64::NAN,
-                        Err(error) => return Err(error),
-                    };
-                    values.push(value);
-                }
-                Ok(values)
-            };
-            let parts = in_parallel(0..points.len().div_ceil(POINTS), self.jobs, &work)?;
-            Ok(parts.concat())
+            let scale = GroundScale::of_terrain(&self.terrain)?;
+            let samples = surface.at_points(&points, self.jobs)?;
+            Ok(samples
+                .iter()
+                .zip(&points)
+                .map(|(sample, &(_, y))| {
+                    let sample = sample.as_ref()?;
+                    quantity(name, sample, scale.at(y))
+                })
+                .map(|value| value.unwrap_or(f64::NAN))
+                .collect())
         })?;
         Ok(values.into_pyarray(py))
     }

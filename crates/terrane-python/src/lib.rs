@@ -19,7 +19,7 @@ mod _terrane {
     #[pymodule_export]
     use crate::failure::TerraneError;
     #[pymodule_export]
-    use crate::file::{File, describe};
+    use crate::file::{File, describe, shown};
     #[pymodule_export]
     use crate::shards::{shard_encode, shard_merge, shard_plan};
     #[pymodule_export]

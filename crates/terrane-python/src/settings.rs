@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use terrane::Profile;
 use terrane::encode::{EncodeProgress, Report};
-use terrane::format::Method;
+use terrane::format::{MemoryLimit, Method};
+use terrane::{Profile, Resources};
 use terrane_convert::{Settings, Target};
 use terrane_geo::Existing;
 
@@ -96,6 +96,27 @@ impl Options {
 pub(crate) fn threads(jobs: Option<usize>) -> usize {
     jobs.unwrap_or_else(|| {
         std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+    })
+}
+
+/// Memory that one file may take, in gigabytes as it is given.
+pub(crate) fn memory(gigabytes: Option<f64>) -> Outcome<MemoryLimit> {
+    match gigabytes {
+        None => Ok(MemoryLimit::default()),
+        Some(gigabytes) if gigabytes > 0.0 && gigabytes < 1e9 => Ok(MemoryLimit {
+            bytes: (gigabytes * 1e9) as u64,
+        }),
+        Some(other) => refuse(format!(
+            "memory_limit must be gigabytes above 0, not {other}"
+        )),
+    }
+}
+
+/// Threads and memory.
+pub(crate) fn resources(jobs: Option<usize>, gigabytes: Option<f64>) -> Outcome<Resources> {
+    Ok(Resources {
+        jobs: threads(jobs),
+        memory: memory(gigabytes)?,
     })
 }
 

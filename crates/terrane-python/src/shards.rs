@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use terrane_convert::{Checks, Plan, Split};
+use terrane_geo::{Kind, Output};
 
-use crate::settings::{Options, detached, existing, threads};
+use crate::settings::{Options, detached, existing, resources};
 
 /// Writes a plan; the number of its shards.
 #[pyfunction]
@@ -23,11 +24,14 @@ pub(crate) fn shard_plan(
 ) -> PyResult<usize> {
     let settings = options.settings()?;
     detached(py, None, |_| {
-        terrane_geo::refuse_existing(&plan, existing(overwrite))?;
+        let output = Output::new(&plan, existing(overwrite), Kind::Plan)
+            .made_of(&sources)
+            .made_of(&settings.model);
+        output.check()?;
         let split = shards.map_or(Split::Tiles(shard_tiles), Split::Shards);
         let checks = if hash { Checks::Hash } else { Checks::Time };
         let made = Plan::new(&sources, &settings, split, checks)?;
-        made.write(&plan, existing(overwrite))?;
+        made.write(&output)?;
         Ok(made.shards())
     })
 }
@@ -46,7 +50,8 @@ pub(crate) fn shard_encode(
 ) -> PyResult<(PathBuf, u64, bool, u64, f64)> {
     detached(py, progress.as_ref(), |progress| {
         let plan = Plan::read(&plan)?;
-        let report = plan.encode(shard, &folder, model.as_deref(), threads(jobs), progress)?;
+        let resources = resources(jobs, None)?;
+        let report = plan.encode(shard, &folder, model.as_deref(), resources, progress)?;
         let measured = report.measured;
         Ok((
             report.path,
@@ -73,12 +78,12 @@ pub(crate) fn shard_merge(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(u64, u64, f64, f64)> {
     detached(py, progress.as_ref(), |progress| {
+        let output = Output::new(&out, existing(overwrite), Kind::Terrain).made_of([&plan]);
         let merged = Plan::read(&plan)?.merge(
             &folder,
-            &out,
-            existing(overwrite),
+            &output,
             model.as_deref(),
-            threads(jobs),
+            resources(jobs, None)?,
             progress,
         )?;
         let measured = merged.measured;

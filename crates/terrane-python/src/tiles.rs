@@ -7,7 +7,7 @@ use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane::TileCodec;
-use terrane::format::{Coding, Record, Window};
+use terrane::format::{Coding, MemoryLimit, Record, Window};
 use terrane_convert::Settings;
 
 use crate::failure::{Failure, Outcome};
@@ -25,13 +25,14 @@ pub(crate) struct TileCoder {
 }
 
 fn codec(settings: &Settings, is_f32: bool) -> Outcome<TileCodec> {
-    let prepared = settings.prepare()?;
+    let prepared = settings.prepare(MemoryLimit::default())?;
     Ok(TileCodec {
         model: prepared.model.map(|(model, _)| model),
         bits: 8,
         coding: Coding::Shortest,
         rate: prepared.rate,
         is_f32,
+        source_step_m: 0.0,
         effort: settings.effort,
     })
 }

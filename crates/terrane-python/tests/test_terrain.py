@@ -3,6 +3,7 @@
 import http.server
 import os
 import pickle
+import socket
 import threading
 
 import numpy as np
@@ -130,6 +131,18 @@ def test_files_are_read_from_the_web_by_ranges(trn):
         server.shutdown()
 
 
+def test_a_server_that_never_answers_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(terrane.TerraneError) as caught:
+            terrane.open(f"http://user:hidden@{host}/dem.trn?Signature=hidden", remote_timeout=0.5)
+    message = str(caught.value)
+    assert f"http://{host}/dem.trn cannot be read: it did not answer within 0.5 s" in message
+    assert "hidden" not in message and "remote_timeout" in message
+    with pytest.raises(ValueError, match="remote_timeout is a number of seconds above 0"):
+        terrane.open("dem.trn", remote_timeout=0)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float64", "int16", "uint8", "int64"])
 def test_arrays_come_back_as_they_were(kind, tmp_path):
     heights = hills(90, 110)
@@ -186,7 +199,7 @@ def test_mistakes_are_one_sentence(dem, trn, tmp_path):
         terrane.open(trn).read(level=9)
     with pytest.raises(terrane.TerraneError, match="outside the raster"):
         terrane.open(trn).read(bbox=(0, 0, 1, 1))
-    with pytest.raises(ValueError, match="too many for one array"):
+    with pytest.raises(MemoryError, match="so large an array would take .* raise it with memory_limit"):
         terrane.open(trn).read(resolution=1e-3)
     data = bytearray(open(trn, "rb").read())
     data[-300] ^= 4
@@ -224,3 +237,41 @@ def test_other_threads_run_while_a_raster_is_encoded(tmp_path):
         ticks += 1
     worker.join()
     assert ticks > 20
+
+
+def test_an_output_is_never_an_input(dem, tmp_path):
+    """Nor by another name, nor where its ending says that it is something else."""
+    source = tmp_path / "dem.tif"
+    source.write_bytes(open(dem, "rb").read())
+    before = source.read_bytes()
+    out = tmp_path / "dem.trn"
+    terrane.encode(source, out)
+    with pytest.raises(ValueError, match="is the input"):
+        terrane.encode(source, source, overwrite=True, any_extension=True)
+    with pytest.raises(ValueError, match="ending of a raster"):
+        terrane.encode(source, tmp_path / "other.tif")
+    with pytest.raises(ValueError, match="is the input"):
+        terrane.decode(out, out, overwrite=True, any_extension=True)
+    assert source.read_bytes() == before
+
+
+def test_what_is_no_height_is_said(tmp_path):
+    """Infinity and 1e30 are stored as no data, with a warning that counts them."""
+    heights = np.full((40, 50), 3.0)
+    heights[1, 2], heights[3, 4] = np.inf, 1e31
+    with pytest.warns(UserWarning, match="2 pixels hold infinity"):
+        report = terrane.encode(heights, tmp_path / "x.trn")
+    assert report.not_heights == 2 and report.pixels == 1998
+
+
+def test_points_in_web_mercator_have_the_slopes_of_the_command(tmp_path):
+    """A unit of the map is fewer metres the farther north."""
+    y, x = np.mgrid[0:300, 0:64]
+    transform = (8000, 0, 1e6, 0, -8000, 12.5e6)
+    terrane.encode(0.3 * x, tmp_path / "x.trn", max_error=0.001, transform=transform, crs=3857)
+    terrain = terrane.open(tmp_path / "x.trn")
+    for row in (20, 280):
+        north = 12.5e6 - (row + 0.5) * 8000
+        metres = 8000 / np.cosh(north / 6378137)
+        expected = np.degrees(np.arctan(0.3 / metres))
+        assert terrain.slope(1e6 + 32.5 * 8000, north) == pytest.approx(expected, rel=1e-3)

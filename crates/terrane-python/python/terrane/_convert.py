@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ class Report(NamedTuple):
     pixels: int
     rmse_m: float
     max_error_m: float
+    not_heights: int = 0
+    """Pixels that hold neither a height nor nodata (infinity, or 1e30 and more) and have no data in the file."""
 
     @property
     def bpp(self) -> float:
@@ -85,7 +88,9 @@ def encode(
     nodata: float | None = None,
     resumable: bool = False,
     overwrite: bool = False,
+    any_extension: bool = False,
     jobs: int | None = None,
+    memory_limit: float | None = None,
     progress: Callable[[int, int], object] | None = None,
     **settings: Any,
 ) -> Report:
@@ -97,6 +102,9 @@ def encode(
 
     An array has rows from the north, with its ``transform`` in the order of rasterio and its ``crs`` as an EPSG code or name;
     what is NaN, masked or ``nodata`` has no data. An xarray ``DataArray`` with rioxarray's accessor brings these along.
+
+    ``out`` must not be the source, and its name must not end as a raster's does without ``any_extension``.
+    ``memory_limit`` is the gigabytes that the encoding may take.
 
     ``progress`` is called with the number of tiles done and of all; an exception in it stops the encoding.
 
@@ -110,7 +118,13 @@ def encode(
     """
     path = os.fspath(out)
     output = dict(
-        out=path, overwrite=overwrite, resumable=resumable, jobs=jobs, progress=progress
+        out=path,
+        overwrite=overwrite,
+        any_extension=any_extension,
+        resumable=resumable,
+        jobs=jobs,
+        memory_limit=memory_limit,
+        progress=progress,
     )
     choices = options(**settings)
     is_files = is_path(source) or (
@@ -119,7 +133,7 @@ def encode(
     if is_files:
         if transform is not None or crs is not None or nodata is not None:
             raise ValueError("transform, crs and nodata are for arrays: a raster has its own")
-        return Report(path, *_terrane.encode(paths(source), output, choices))
+        return _warned(Report(path, *_terrane.encode(paths(source), output, choices)))
     if resumable:
         raise ValueError("resumable is for rasters: an array has no name to know it by")
     if hasattr(source, "rio"):
@@ -138,6 +152,17 @@ def encode(
         nodata=nodata,
     )
     return Report(path, *_terrane.encode_array(heights, place, output, choices))
+
+
+def _warned(report: Report) -> Report:
+    """A report, after a warning where pixels were taken for pixels without data that nobody declared so."""
+    if report.not_heights:
+        warnings.warn(
+            f"{report.not_heights} pixels hold infinity or 1e30 and more, which is no height; "
+            "they have no data in the file",
+            stacklevel=3,
+        )
+    return report
 
 
 def _heights(source: Any, nodata: float | None) -> tuple[np.ndarray[Any, Any], str, float | None]:
@@ -200,7 +225,9 @@ def decode(
     level: int = 0,
     model: Path | None = None,
     overwrite: bool = False,
+    any_extension: bool = False,
     jobs: int | None = None,
+    memory_limit: float | None = None,
 ) -> tuple[int, int]:
     """Decodes a file to a COG; returns its rows and columns.
 
@@ -216,7 +243,9 @@ def decode(
         level=level,
         model=model,
         overwrite=overwrite,
+        any_extension=any_extension,
         jobs=jobs,
+        memory_limit=memory_limit,
     )
     return height, width
 
@@ -227,6 +256,7 @@ def verify(
     *,
     model: Path | None = None,
     jobs: int | None = None,
+    memory_limit: float | None = None,
 ) -> dict[str, Any]:
     """Checks every checksum and every tile; with the source also every height, the place and the promise.
 
@@ -237,7 +267,9 @@ def verify(
     >>> report["holds"], report["max_error_m"] <= 0.1
     (True, True)
     """
-    text, failures = _terrane.verify(location(path), paths(against), model=model, jobs=jobs)
+    text, failures = _terrane.verify(
+        location(path), paths(against), model=model, jobs=jobs, memory_limit=memory_limit
+    )
     report: dict[str, Any] = json.loads(text)
     return {**report, "failures": failures}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from terrane._terrane import File
+from terrane._terrane import File, shown
 
 
 def is_address(path: str) -> bool:
@@ -28,18 +28,24 @@ def open(
     *,
     model: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    memory_limit: float | None = None,
+    remote_timeout: float | None = None,
 ) -> Terrain:
     """Opens a neural terrain file of this machine or at an address (https://…, s3://…).
 
     Reads the head alone; tiles are fetched and decoded when they are needed. ``model`` is the file of its model, where it is
-    neither in the file nor in this package; ``jobs`` is the number of threads, all cores without it.
+    neither in the file nor in this package; ``jobs`` is the number of threads, all cores without it; ``memory_limit`` the
+    gigabytes that the file may take, half of what there is and 4.3 at most without it; ``remote_timeout`` is the number of
+    seconds that a web server or a store may take for one read, 30 without it.
 
     >>> import terrane
     >>> with terrane.open("dem.trn") as terrain:
     ...     terrain.method, terrain.bound_m
     ('context', 0.1)
     """
-    return Terrain(path, model=model, jobs=jobs)
+    return Terrain(
+        path, model=model, jobs=jobs, memory_limit=memory_limit, remote_timeout=remote_timeout
+    )
 
 
 class Terrain:
@@ -57,11 +63,14 @@ class Terrain:
         *,
         model: str | os.PathLike[str] | None = None,
         jobs: int | None = None,
+        memory_limit: float | None = None,
+        remote_timeout: float | None = None,
     ) -> None:
         self.path = location(path)
         self._model = None if model is None else location(model)
         self._jobs = jobs
-        self._open: File | None = File(self.path, self._model, jobs)
+        self._limits = (memory_limit, remote_timeout)
+        self._open: File | None = File(self.path, self._model, jobs, *self._limits)
 
     @property
     def _file(self) -> File:
@@ -81,10 +90,10 @@ class Terrain:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process opens the file again.
-        return _reopen, (self.path, self._model, self._jobs)
+        return _reopen, (self.path, self._model, self._jobs, *self._limits)
 
     def __repr__(self) -> str:
-        name = os.path.basename(self.path)
+        name = os.path.basename(shown(self.path))
         if self._open is None:
             return f"<terrane.Terrain {name!r}: closed>"
         rows, columns = self.shape
@@ -275,8 +284,16 @@ class Terrain:
         return self._sample("plan_curvature", x, y)
 
 
-def _reopen(path: str, model: str | None, jobs: int | None) -> Terrain:
-    return Terrain(path, model=model, jobs=jobs)
+def _reopen(
+    path: str,
+    model: str | None,
+    jobs: int | None,
+    memory_limit: float | None,
+    remote_timeout: float | None,
+) -> Terrain:
+    return Terrain(
+        path, model=model, jobs=jobs, memory_limit=memory_limit, remote_timeout=remote_timeout
+    )
 
 
 def _numbers(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -16,13 +16,15 @@ __all__ = [
     "shard_encode",
     "shard_merge",
     "shard_plan",
+    "shown",
     "verify",
 ]
 
 __version__: str
 
 _Options = Mapping[str, Any]
-_Written = tuple[int, int, float, float]
+_Written = tuple[int, int, float, float, int]
+_Merged = tuple[int, int, float, float]
 _Transform = tuple[float, float, float, float, float, float]
 _Path = Any
 
@@ -30,7 +32,14 @@ class TerraneError(Exception): ...
 
 @final
 class File:
-    def __new__(cls, path: _Path, model: _Path | None = None, jobs: int | None = None) -> File: ...
+    def __new__(
+        cls,
+        path: _Path,
+        model: _Path | None = None,
+        jobs: int | None = None,
+        memory_limit: float | None = None,
+        remote_timeout: float | None = None,
+    ) -> File: ...
     def describe(self) -> str: ...
     def transform(self, level: int) -> _Transform: ...
     def dtype(self) -> str: ...
@@ -57,6 +66,7 @@ class TileCoder:
     def decode(self, bytes: bytes, shape: tuple[int, int]) -> NDArray[np.float64]: ...
 
 def describe(path: _Path) -> str: ...
+def shown(path: _Path) -> str: ...
 def encode(
     sources: Sequence[_Path], output: Mapping[str, Any], options: _Options
 ) -> _Written: ...
@@ -75,10 +85,17 @@ def decode(
     level: int,
     model: _Path | None,
     overwrite: bool,
+    any_extension: bool,
     jobs: int | None,
+    memory_limit: float | None,
 ) -> tuple[int, int]: ...
 def verify(
-    path: _Path, against: Sequence[_Path], *, model: _Path | None, jobs: int | None
+    path: _Path,
+    against: Sequence[_Path],
+    *,
+    model: _Path | None,
+    jobs: int | None,
+    memory_limit: float | None,
 ) -> tuple[str, list[str]]: ...
 def shard_plan(
     sources: Sequence[_Path],
@@ -108,4 +125,4 @@ def shard_merge(
     overwrite: bool,
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
-) -> _Written: ...
+) -> _Merged: ...

@@ -21,6 +21,7 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from terrane._terrain import Terrain
+from terrane._terrane import shown
 
 
 class TerrainArray(BackendArray):
@@ -131,7 +132,7 @@ class TerraneBackend(BackendEntrypoint):
                 "_FillValue": np.nan,
                 "grid_mapping": "spatial_ref",
                 "preferred_chunks": {"y": terrain.tile, "x": terrain.tile},
-                "source": terrain.path,
+                "source": shown(terrain.path),
             },
         )
         dataset = xr.Dataset({"height": height}, coords=coordinates(terrain, level))
