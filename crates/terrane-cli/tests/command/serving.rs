@@ -881,8 +881,9 @@ fn connections_that_send_nothing_shut_out_nobody() {
         assert_eq!(ask(&mut early, "/health").unwrap(), 200);
     }
     // The oldest were closed for the others.
-    let mut first = silent.swap_remove(0);
-    assert!(matches!(first.read(&mut [0; 1]), Ok(0) | Err(_)));
+    if let Some(first) = silent.first_mut() {
+        assert!(matches!(first.read(&mut [0; 1]), Ok(0) | Err(_)));
+    }
 }
 
 #[test]
