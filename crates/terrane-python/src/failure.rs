@@ -69,7 +69,10 @@ fn sentence(error: &dyn std::error::Error) -> String {
 
 /// The kind of an input or output error below, where there is one.
 fn io_kind(error: &terrane_convert::Error) -> Option<ErrorKind> {
-    if let terrane_convert::Error::Terrain(terrane::Error::Format(FormatError::Io(source))) = error
+    // These say what their cause says, and so do not tell of it as a cause.
+    if let terrane_convert::Error::Terrain(below)
+    | terrane_convert::Error::Open { source: below, .. } = error
+        && let terrane::Error::Format(FormatError::Io(source)) = below
     {
         return Some(source.kind());
     }

@@ -151,7 +151,7 @@ def encode(
         sample_type=kind,
         nodata=nodata,
     )
-    return Report(path, *_terrane.encode_array(heights, place, output, choices))
+    return _warned(Report(path, *_terrane.encode_array(heights, place, output, choices)))
 
 
 def _warned(report: Report) -> Report:
