@@ -1,101 +1,263 @@
-//! A raster of any size to a file: strip by strip, all cores, the same bytes however many there are.
+//! A raster to a neural terrain file.
 
-use std::io::{Seek, Write};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 
-use terrane_format::{Header, TileGrid, Window, Writer};
+use terrane::encode::{Encoding, Heights, Report};
+use terrane::format::{Error as FormatError, Window};
+use terrane::journal::Journal;
+use terrane::{Measured, Rate, Resources};
+use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
 
-use crate::Error;
-use crate::cascade::{Cascade, Coder, EncodedTile, Part};
-use crate::journal::Journal;
-use crate::measured::Measured;
-use crate::resources::Resources;
-use crate::tile_codec::TileCodec;
+use crate::{Error, Prepared, Result, Settings};
 
-/// What an encoding reports after every strip.
-#[derive(Debug, Clone, Copy)]
-pub struct EncodeProgress {
-    /// Tiles done, with or without data.
-    pub tiles: u64,
-    /// Tiles in all.
-    pub of: u64,
-    /// Bytes written.
-    pub bytes: u64,
-}
+/// How near a rate of the whole file comes to its target, and how often its step is corrected.
+const NEAR: f64 = 0.01;
+const SEARCHES: usize = 7;
 
-/// Heights at full resolution, read by windows.
-pub trait Heights {
-    /// The heights of a window, row by row, NaN where there is no data.
-    fn read(&mut self, window: Window) -> Result<Vec<f64>, Error>;
-
-    /// Whether there may be data in a window; what cannot have any is not read, and takes no memory.
-    fn touches(&self, window: Window) -> bool {
-        let _ = window;
-        true
-    }
-}
-
-impl<F: FnMut(Window) -> Result<Vec<f64>, Error>> Heights for F {
-    fn read(&mut self, window: Window) -> Result<Vec<f64>, Error> {
-        self(window)
-    }
-}
-
-/// Is told after every strip how far an encoding is.
-pub type Report<'a> = dyn FnMut(EncodeProgress) -> Result<(), Error> + 'a;
-
-/// What is to be made.
-#[derive(Debug)]
-pub struct Encoding<'a> {
-    /// The head of the file; statistics and the model's place are filled in.
-    pub header: Header,
-    /// How tiles are coded.
-    pub codec: &'a TileCodec,
-    /// The model's file, where it is to be in the file.
-    pub embedded: Option<&'a [u8]>,
-    /// Tiles that need not be made again.
-    pub journal: Option<&'a Journal>,
+/// Where an encoding goes and what it may use.
+#[derive(Debug, Clone)]
+pub struct Destination<'a> {
+    /// The file to write.
+    pub out: Output<'a>,
+    /// The rasters' files, where finished tiles are kept beside the output so that the same call goes on where it was
+    /// stopped.
+    pub resumable: Option<&'a [PathBuf]>,
     /// Threads and memory.
     pub resources: Resources,
 }
 
-impl Encoding<'_> {
-    /// Encodes a raster that is read by strips of rows. Returns the file and what was measured at full resolution.
-    ///
-    /// Tiles that the journal knows are taken from it. Overviews are means of two by two valid pixels. Every tile is
-    /// computed on one thread, so the bytes do not depend on their number.
-    pub fn run<W: Write + Seek>(
-        self,
-        file: W,
-        heights: &mut dyn Heights,
+/// A file that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Encoded {
+    /// Its bytes.
+    pub bytes: u64,
+    /// What was measured.
+    pub measured: Measured,
+    /// Pixels of the raster whose value is neither a height nor declared as nodata: infinite, or absurdly large. They
+    /// have no data in the file.
+    pub not_heights: u64,
+}
+
+/// Encodes a raster.
+pub fn encode(
+    raster: &dyn RasterSource,
+    settings: &Settings,
+    destination: Destination,
+    progress: &mut Report,
+) -> Result<Encoded> {
+    destination.out.check()?;
+    let prepared = settings.prepare(destination.resources.memory)?;
+    let job = Job {
+        raster,
+        destination,
+        prepared: &prepared,
+    };
+    let made = match prepared.rate {
+        Rate::Rmse(target) if prepared.is_whole => {
+            let error = |_, measured: &Measured| measured.rmse_m();
+            job.search(
+                "root mean square error",
+                (target * 3.0, target, 0.8),
+                error,
+                progress,
+            )?
+        }
+        Rate::Bpp(target) if prepared.is_whole => {
+            let rate =
+                |length, measured: &Measured| length as f64 * 8.0 / measured.pixels.max(1) as f64;
+            job.search(
+                "rate (with head and overviews)",
+                (0.1, target, -0.6),
+                rate,
+                progress,
+            )?
+        }
+        rate => job.run(rate, progress)?,
+    };
+    // Half of a raster before a change and half of it after is neither.
+    raster.check_unchanged()?;
+    made.file.commit()?;
+    if let Some(journal) = made.journal {
+        journal.remove()?;
+    }
+    Ok(made.encoded)
+}
+
+/// What tells sources apart: names, sizes and times.
+fn identity(inputs: &[PathBuf]) -> Result<String> {
+    let mut text = String::new();
+    for path in inputs {
+        let failed = |source| Error::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        text.push_str(&format!(
+            "{} {} {:?};",
+            path.display(),
+            metadata.len(),
+            metadata.modified().map_err(failed)?
+        ));
+    }
+    Ok(text)
+}
+
+/// The heights of a raster, with a count of those that are none.
+pub(crate) struct RasterHeights<'a> {
+    pub(crate) raster: &'a dyn RasterSource,
+    pub(crate) not_heights: u64,
+}
+
+impl Heights for RasterHeights<'_> {
+    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane::Error> {
+        let grid = self.raster.read(0, window);
+        let grid = grid.map_err(|error| terrane::Error::Source(Box::new(error)))?;
+        self.not_heights += grid.not_heights as u64;
+        Ok(grid.heights)
+    }
+
+    fn touches(&self, window: Window) -> bool {
+        self.raster.touches(window)
+    }
+}
+
+/// What stopped an encoding: the raster, the file that is written, or what stands between them.
+pub(crate) fn failure(error: terrane::Error, raster: &Path, out: &Path) -> Error {
+    match error {
+        terrane::Error::Source(cause) => match cause.downcast::<terrane_geo::Error>() {
+            Ok(cause) => Error::Raster(*cause),
+            Err(cause) => Error::Encode {
+                path: raster.to_owned(),
+                source: terrane::Error::Source(cause),
+            },
+        },
+        // Rasters are read elsewhere: what is left is the output.
+        terrane::Error::Format(FormatError::Io(source)) => Error::Unwritable {
+            path: out.to_owned(),
+            source,
+        },
+        source @ terrane::Error::Stopped => Error::Terrain(source),
+        source => Error::Encode {
+            path: raster.to_owned(),
+            source,
+        },
+    }
+}
+
+struct Job<'a> {
+    raster: &'a dyn RasterSource,
+    destination: Destination<'a>,
+    prepared: &'a Prepared,
+}
+
+/// A file that only needs its name.
+struct Made {
+    file: AtomicFile,
+    encoded: Encoded,
+    journal: Option<Journal>,
+}
+
+impl Job<'_> {
+    /// Encodes with one step for all tiles until what is measured of the file is near its target; `slope` says how its
+    /// logarithm follows that of the step at first.
+    fn search(
+        &self,
+        what: &'static str,
+        (first_m, target, slope): (f64, f64, f64),
+        measure: impl Fn(u64, &Measured) -> f64,
         progress: &mut Report,
-    ) -> Result<(W, Measured), Error> {
-        let pyramid = self.header.pyramid.clone();
-        let mut writer = Writer::create(file, self.header)?;
-        if let Some(bytes) = self.embedded {
-            writer.embed_model(bytes)?;
-        }
-        let coder = Coder::new(&pyramid, self.codec, self.journal, self.resources)?;
-        let part = Part::whole(&pyramid, 0);
-        let rows = pyramid.grid(0).map_or(0, TileGrid::rows);
-        let mut cascade = Cascade::new(coder, part, pyramid.levels() - 1);
-        let mut measured = Measured::default();
-        for _ in 0..rows {
-            cascade.read_strip((0, 0), heights, &mut |tile: EncodedTile| {
-                writer.tile(tile.number, &tile.bytes)?;
-                if let Some(journal) = self.journal {
-                    journal.keep(tile.number, &tile.bytes, &tile.measured)?;
+    ) -> Result<Made> {
+        let mut step_m = first_m;
+        let mut last: Option<(f64, f64)> = None;
+        for turn in 1.. {
+            let made = self.run(Rate::Step(step_m), progress)?;
+            let Encoded {
+                bytes, measured, ..
+            } = made.encoded;
+            let reached = measure(bytes, &measured).max(1e-12);
+            let miss = (reached / target).ln();
+            // Where another step changes nothing, tokens alone are above or below the target.
+            let is_stuck = last.is_some_and(|(_, value)| value == reached.ln());
+            if miss.abs() < NEAR || turn == SEARCHES || measured.pixels == 0 || is_stuck {
+                // Less than was asked for is what there is to have: heights without error, or a flat terrain.
+                if miss < 2.0 * NEAR || measured.pixels == 0 {
+                    return Ok(made);
                 }
-                if tile.level == 0 {
-                    measured.join(&tile.measured);
-                }
-                Ok(())
-            })?;
-            progress(EncodeProgress {
-                tiles: cascade.done,
-                of: pyramid.tiles(),
-                bytes: writer.length(),
-            })?;
+                return Err(Error::Unreachable {
+                    what,
+                    target,
+                    reached,
+                });
+            }
+            let found = last.map(|(at, value)| (reached.ln() - value) / (step_m.ln() - at));
+            let found = found.filter(|found| found.is_finite() && found * slope > 0.0);
+            let found = found.unwrap_or(slope);
+            let steep = found.abs().clamp(0.1, 4.0).copysign(slope);
+            last = Some((step_m.ln(), reached.ln()));
+            step_m *= (-miss / steep).clamp(-3.0, 3.0).exp();
         }
-        Ok((writer.finish(measured.of_file())?, measured))
+        unreachable!("the last turn returns")
+    }
+
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::Unwritable {
+            path: self.destination.out.path().to_owned(),
+            source,
+        }
+    }
+
+    /// Encodes at a rate; the file appears when it is committed.
+    fn run(&self, rate: Rate, progress: &mut Report) -> Result<Made> {
+        let (header, codec) = self.prepared.start(self.raster.info(), rate)?;
+        let out = &self.destination.out;
+        let journal = match self.destination.resumable {
+            None => None,
+            Some(inputs) => {
+                let mut name = out.path().as_os_str().to_owned();
+                name.push(".journal");
+                let name = Path::new(&name);
+                Output::named_here(name, Existing::Replace)
+                    .made_of(inputs)
+                    .check()?;
+                let identity = identity(inputs)?;
+                Some(Journal::open(name, &header, &codec, &identity)?)
+            }
+        };
+        let mut file = AtomicFile::create(out)?;
+        let encoding = Encoding {
+            header,
+            codec: &codec,
+            embedded: self.prepared.embedded(),
+            journal: journal.as_ref(),
+            resources: self.destination.resources,
+        };
+        let target = file
+            .file()
+            .try_clone()
+            .map_err(|source| self.failed(source))?;
+        let mut heights = RasterHeights {
+            raster: self.raster,
+            not_heights: 0,
+        };
+        let (writer, measured) = encoding
+            .run(BufWriter::new(target), &mut heights, progress)
+            .map_err(|error| failure(error, &self.raster.info().path, out.path()))?;
+        let written = writer
+            .into_inner()
+            .map_err(|error| self.failed(error.into_error()))?;
+        let bytes = written
+            .metadata()
+            .map_err(|source| self.failed(source))?
+            .len();
+        Ok(Made {
+            file,
+            encoded: Encoded {
+                bytes,
+                measured,
+                not_heights: heights.not_heights,
+            },
+            journal,
+        })
     }
 }

@@ -1,107 +1,239 @@
-//! What can be wrong with tiles, models and files.
+//! What can be wrong with a conversion.
 
-/// An error of the terrane crate.
+use std::path::PathBuf;
+
+use terrane::model::ModelError;
+
+/// An error of a conversion.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A tile has another number of heights than its side says.
-    #[error("a tile of side {side} has {found} heights instead of {}", side * side)]
-    TileSize {
-        /// Side of the tile.
-        side: usize,
-        /// Heights given.
-        found: usize,
-    },
-    /// A tile holds a value that is not a height.
-    #[error("a tile holds a value that is not a height at row {row}, column {column}")]
-    NotAHeight {
-        /// Row of the pixel.
-        row: usize,
-        /// Column of the pixel.
-        column: usize,
-    },
-    /// A tile holds tokens and nobody gave a model.
-    #[error("the file needs its model, and none was given")]
-    NoModel,
-    /// The model is not the one that the file was made with.
-    #[error(
-        "the file was made with the model {name} ({expected}), and this is another ({found}): give the right one with --model"
-    )]
-    OtherModel {
-        /// The name of the model in the file.
-        name: String,
-        /// Its hash.
-        expected: String,
-        /// The hash of the model that was given.
-        found: String,
-    },
-    /// The device did not give numbers back.
-    #[error("the device did not give the numbers of a tensor back")]
-    Device,
-    /// The point is outside the raster or has no data.
-    #[error("there is no height at {x}, {y}")]
-    NoHeight {
-        /// Map coordinate.
-        x: f64,
-        /// Map coordinate.
-        y: f64,
-    },
-    /// A resolution or a rate that cannot be.
-    #[error("{what} must be {must}, and is {value}")]
-    Setting {
+    /// A setting that must be above nought.
+    #[error("--{name} must be above 0, not {value}")]
+    NotPositive {
         /// The setting.
-        what: &'static str,
-        /// What it must be.
-        must: &'static str,
-        /// What it is.
-        value: String,
+        name: &'static str,
+        /// Its value.
+        value: f64,
     },
-    /// A rate that a tile cannot have.
-    #[error(
-        "the tile at column {column}, row {row} cannot be brought to {target} bits per pixel: it still takes {reached:.3}"
-    )]
+    /// A setting of tokens for a method without.
+    #[error("only the neural representations have tokens: leave out --bits and --fixed-width")]
+    NoTokens,
+    /// A model for a method without.
+    #[error("integers have no model: leave out --model and --embed-model")]
+    NoModel,
+    /// The program has no model of a method.
+    #[error("there is no model of this method in the program: give one with --model")]
+    NoBuiltIn,
+    /// The model is of another method than the one asked for.
+    #[error("the model is of another method: it is a {name}")]
+    OtherMethod {
+        /// The model's name.
+        name: String,
+    },
+    /// No loss with a network.
+    #[error("a network's floats cannot give every bit back: use --method context for --lossless")]
+    LossyNetwork,
+    /// Tiles of another side than the model's.
+    #[error("this model works on tiles of {side} pixels: leave out --tile {tile}")]
+    TileOfModel {
+        /// The model's.
+        side: usize,
+        /// The one asked for.
+        tile: u16,
+    },
+    /// Tiles of a side that no file can have.
+    #[error("--tile must be an even number from 16 to 4096, not {tile}")]
+    TileSide {
+        /// The side.
+        tile: u16,
+    },
+    /// The raster has more columns or rows than a file can have.
+    #[error("the raster is too large")]
+    RasterTooLarge,
+    /// A rate that cannot be had.
+    #[error("a {what} of {target} cannot be reached: it is still {reached:.4}")]
     Unreachable {
-        /// Its first column.
-        column: usize,
-        /// Its first row.
-        row: usize,
         /// What was asked for.
+        what: &'static str,
+        /// How much of it.
         target: f64,
         /// What there is to have.
         reached: f64,
     },
-    /// Threads could not be started.
-    #[error("threads cannot be started: {0}")]
-    Threads(String),
+    /// A file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{} cannot be written", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is no model.
+    #[error("{} cannot be used as a model", path.display())]
+    UnusableModel {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: ModelError,
+    },
+    /// A raster cannot be encoded.
+    #[error("{} cannot be encoded", path.display())]
+    Encode {
+        /// The raster.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: terrane::Error,
+    },
+    /// A neural terrain file cannot be opened.
+    #[error("{} cannot be opened", terrane::shown(path))]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: terrane::Error,
+    },
+    /// An overview that is not there.
+    #[error("there is no level {level}: the last is {last}")]
+    NoLevel {
+        /// The level.
+        level: u8,
+        /// The last.
+        last: u8,
+    },
+    /// A box beside the raster.
+    #[error("the box lies outside the raster")]
+    OutsideBox,
+    /// A transform without an inverse.
+    #[error("the raster's transform cannot be inverted")]
+    Singular,
+    /// Pixels that are not square.
+    #[error("--resolution needs square pixels, and these are {width} by {height}")]
+    NotSquare {
+        /// Width in map units.
+        width: f64,
+        /// Height in map units.
+        height: f64,
+    },
+    /// Samples of a type that is not known.
+    #[error("the file's samples are of the unknown type {kind}")]
+    UnknownSamples {
+        /// The type.
+        kind: String,
+    },
     /// More memory than may be taken.
     #[error(transparent)]
-    Memory(#[from] terrane_format::MemoryError),
-    /// The encoding was stopped.
-    #[error("the encoding was stopped")]
-    Stopped,
-    /// A journal that cannot be used.
-    #[error("{} {reason}", path.display())]
-    Journal {
-        /// Its file.
-        path: std::path::PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
+    Memory(#[from] terrane::format::MemoryError),
+    /// A map unit that is not known.
+    #[error("the map unit EPSG:{code} is not known")]
+    UnknownUnit {
+        /// Its code.
+        code: u16,
     },
-    /// A shard that cannot be used.
-    #[error("shard {number} {reason}")]
-    Shard {
-        /// Its number.
+    /// A file compared with a raster of another size.
+    #[error(
+        "the file has {width} x {height} pixels and the raster {other_width} x {other_height}: it is not its source"
+    )]
+    OtherSize {
+        /// Columns of the file.
+        width: usize,
+        /// Rows of the file.
+        height: usize,
+        /// Columns of the raster.
+        other_width: usize,
+        /// Rows of the raster.
+        other_height: usize,
+    },
+    /// A rate of a whole file, which shards cannot have.
+    #[error(
+        "--rmse and --bpp of a whole file need all its tiles at once, which shards do not have: give --max-error or --lossless, or add --per-tile"
+    )]
+    WholeRate,
+    /// A text that is no plan.
+    #[error("{} is not a plan of shards", path.display())]
+    NotAPlan {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A plan that contradicts itself.
+    #[error("{} is not a plan of shards: {reason}", path.display())]
+    BadPlan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A plan of another version of this program, which may encode otherwise.
+    #[error(
+        "the plan was made by terrane {plan} and this is {program}: use that version, or plan again"
+    )]
+    OtherProgram {
+        /// The plan's.
+        plan: String,
+        /// This one.
+        program: &'static str,
+    },
+    /// A raster that is not the one of the plan any more.
+    #[error("{} changed since the plan was made: plan again", path.display())]
+    InputChanged {
+        /// The raster.
+        path: PathBuf,
+    },
+    /// A model that is not the one of the plan.
+    #[error("the plan needs the model {name} ({expected}): give it with --model")]
+    PlanModel {
+        /// Its name.
+        name: String,
+        /// Its hash.
+        expected: String,
+    },
+    /// A shard that is not in the plan.
+    #[error("there is no shard {number}: the plan has {count}, counted from 0")]
+    NoShard {
+        /// The number.
         number: u32,
-        /// What is wrong with it.
-        reason: &'static str,
+        /// How many there are.
+        count: usize,
     },
-    /// The source of heights could not be read.
-    #[error("heights cannot be read")]
-    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The file.
+    /// A shard that was not encoded yet.
+    #[error("shard {number} of {count} is missing: {} is not there", path.display())]
+    MissingShard {
+        /// The number.
+        number: u32,
+        /// How many there are.
+        count: usize,
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// A raster.
     #[error(transparent)]
-    Format(#[from] terrane_format::Error),
-    /// The model.
+    Raster(#[from] terrane_geo::Error),
+    /// A neural terrain file.
     #[error(transparent)]
-    Model(#[from] crate::model::ModelError),
+    Terrain(#[from] terrane::Error),
+}
+
+/// The result of a conversion.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<terrane::format::Error> for Error {
+    fn from(error: terrane::format::Error) -> Self {
+        Self::Terrain(error.into())
+    }
 }

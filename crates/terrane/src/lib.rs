@@ -1,64 +1,30 @@
-//! Neural terrain: heights to tensors and back.
+//! Rasters to neural terrain files and back: what the command and the Python package share.
 //!
-//! A [`Normalisation`] maps the heights of one tile to [0, 1] and back; [`batch`] puts normalised tiles into one tensor.
+//! [`Settings`] say how a raster is encoded, [`encode()`] does it, [`Decoding`] goes back, [`verify()`] compares. A
+//! [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
+//! ([`Plan::merge`]).
 
 #![forbid(unsafe_code)]
 
-mod address;
-mod batch;
-pub mod blocks;
-mod cascade;
-pub mod cost;
-pub mod dinov3;
-pub mod distillation;
-pub mod division;
-pub mod encode;
+mod decode;
+mod describe;
+mod encode;
 mod error;
-pub mod field;
-mod file_model;
-mod fill;
-pub mod init;
-pub mod journal;
-pub mod kernel;
-#[cfg(feature = "libtorch")]
-mod libtorch;
-mod measured;
-pub mod merge;
-pub mod methods;
-pub mod model;
-mod normalise;
-mod outline;
-pub mod parallel;
-pub mod quantise;
-pub mod random;
-pub mod released;
-#[cfg(feature = "remote")]
-mod remote;
-pub mod resample;
-mod resources;
-pub mod shard;
-pub mod surface;
-pub mod tape;
-mod terrain;
-pub mod tile_codec;
-mod tile_context;
-mod tile_source;
-mod wave;
-pub mod weights;
+mod ground;
+mod input;
+pub mod placement;
+mod plan;
+mod settings;
+mod shards;
+mod verify;
 
-pub use address::{RemoteOptions, public_address, shown, without_secrets};
-pub use batch::batch;
-pub use error::Error;
-pub use file_model::{ContextModel, FileModel, Profile};
-pub use measured::Measured;
-pub use model::TrainedModel;
-pub use normalise::{Normalisation, Normalise};
-pub use outline::ArrayShape;
-#[cfg(feature = "remote")]
-pub use remote::RemoteFile;
-pub use resources::Resources;
-pub use surface::{Sample, Surface};
-pub use terrain::{Terrain, hexadecimal, open, source, source_with};
-pub use terrane_context as context;
-pub use terrane_format as format;
-pub use tile_codec::{Rate, TileCodec};
+pub use decode::{Decoded, Decoding, OpenOptions, View, open, pixel_window};
+pub use describe::{describe, method_name};
+pub use encode::{Destination, Encoded, encode};
+pub use error::{Error, Result};
+pub use ground::{GroundScale, crs_unit_m, ground, is_geographic, is_unit_constant, unit_m};
+pub use input::Checks;
+pub use plan::{Plan, Split};
+pub use settings::{ModelFile, Prepared, Settings, Target};
+pub use shards::{Merged, ShardReport, shard_path};
+pub use verify::{Verification, is_damage, verify};

@@ -1,0 +1,107 @@
+//! What can be wrong with tiles, models and files.
+
+/// An error of the terrane crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A tile has another number of heights than its side says.
+    #[error("a tile of side {side} has {found} heights instead of {}", side * side)]
+    TileSize {
+        /// Side of the tile.
+        side: usize,
+        /// Heights given.
+        found: usize,
+    },
+    /// A tile holds a value that is not a height.
+    #[error("a tile holds a value that is not a height at row {row}, column {column}")]
+    NotAHeight {
+        /// Row of the pixel.
+        row: usize,
+        /// Column of the pixel.
+        column: usize,
+    },
+    /// A tile holds tokens and nobody gave a model.
+    #[error("the file needs its model, and none was given")]
+    NoModel,
+    /// The model is not the one that the file was made with.
+    #[error(
+        "the file was made with the model {name} ({expected}), and this is another ({found}): give the right one with --model"
+    )]
+    OtherModel {
+        /// The name of the model in the file.
+        name: String,
+        /// Its hash.
+        expected: String,
+        /// The hash of the model that was given.
+        found: String,
+    },
+    /// The device did not give numbers back.
+    #[error("the device did not give the numbers of a tensor back")]
+    Device,
+    /// The point is outside the raster or has no data.
+    #[error("there is no height at {x}, {y}")]
+    NoHeight {
+        /// Map coordinate.
+        x: f64,
+        /// Map coordinate.
+        y: f64,
+    },
+    /// A resolution or a rate that cannot be.
+    #[error("{what} must be {must}, and is {value}")]
+    Setting {
+        /// The setting.
+        what: &'static str,
+        /// What it must be.
+        must: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// A rate that a tile cannot have.
+    #[error(
+        "the tile at column {column}, row {row} cannot be brought to {target} bits per pixel: it still takes {reached:.3}"
+    )]
+    Unreachable {
+        /// Its first column.
+        column: usize,
+        /// Its first row.
+        row: usize,
+        /// What was asked for.
+        target: f64,
+        /// What there is to have.
+        reached: f64,
+    },
+    /// Threads could not be started.
+    #[error("threads cannot be started: {0}")]
+    Threads(String),
+    /// More memory than may be taken.
+    #[error(transparent)]
+    Memory(#[from] terrane_format::MemoryError),
+    /// The encoding was stopped.
+    #[error("the encoding was stopped")]
+    Stopped,
+    /// A journal that cannot be used.
+    #[error("{} {reason}", path.display())]
+    Journal {
+        /// Its file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A shard that cannot be used.
+    #[error("shard {number} {reason}")]
+    Shard {
+        /// Its number.
+        number: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The source of heights could not be read.
+    #[error("heights cannot be read")]
+    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The file.
+    #[error(transparent)]
+    Format(#[from] terrane_format::Error),
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] crate::model::ModelError),
+}
