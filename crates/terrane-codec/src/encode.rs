@@ -5,11 +5,11 @@ use std::io::{Seek, Write};
 use terrane_format::{Header, TileGrid, Window, Writer};
 
 use crate::Error;
-use crate::cascade::{Cascade, Coder, EncodedTile, Part};
+use crate::pyramid_builder::{PyramidBuilder, Coder, EncodedTile, Part};
 use crate::journal::Journal;
 use crate::measured::Measured;
 use crate::resources::Resources;
-use crate::tile_codec::TileCodec;
+use crate::tile::TileEncoder;
 
 /// What an encoding reports after every strip.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub struct Encoding<'a> {
     /// The head of the file; statistics and the model's place are filled in.
     pub header: Header,
     /// How tiles are coded.
-    pub codec: &'a TileCodec,
+    pub encoder: &'a TileEncoder,
     /// The model's file, where it is to be in the file.
     pub embedded: Option<&'a [u8]>,
     /// Tiles that need not be made again.
@@ -74,13 +74,13 @@ impl Encoding<'_> {
         if let Some(bytes) = self.embedded {
             writer.embed_model(bytes)?;
         }
-        let coder = Coder::new(&pyramid, self.codec, self.journal, self.resources)?;
+        let coder = Coder::new(&pyramid, self.encoder, self.journal, self.resources)?;
         let part = Part::whole(&pyramid, 0);
         let rows = pyramid.grid(0).map_or(0, TileGrid::rows);
-        let mut cascade = Cascade::new(coder, part, pyramid.levels() - 1);
+        let mut builder = PyramidBuilder::new(coder, part, pyramid.levels() - 1);
         let mut measured = Measured::default();
         for _ in 0..rows {
-            cascade.read_strip((0, 0), heights, &mut |tile: EncodedTile| {
+            builder.read_strip((0, 0), heights, &mut |tile: EncodedTile| {
                 writer.tile(tile.number, &tile.bytes)?;
                 if let Some(journal) = self.journal {
                     journal.keep(tile.number, &tile.bytes, &tile.measured)?;
@@ -91,7 +91,7 @@ impl Encoding<'_> {
                 Ok(())
             })?;
             progress(EncodeProgress {
-                tiles: cascade.done,
+                tiles: builder.done,
                 of: pyramid.tiles(),
                 bytes: writer.length(),
             })?;

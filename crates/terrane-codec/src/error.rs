@@ -23,10 +23,16 @@ pub enum Error {
     /// A tile holds tokens and nobody gave a model.
     #[error("the file needs its model, and none was given")]
     NoModel,
-    /// The model is not the one that the file was made with.
+    /// A file of tokens, and no networks.
     #[error(
-        "the file was made with the model {name} ({expected}), and this is another ({found}): give the right one with --model"
+        "the file holds tokens of {method}, and this build of terrane has no networks: build with the feature `networks` to read it"
     )]
+    NoNetworks {
+        /// The file's method.
+        method: terrane_format::Method,
+    },
+    /// The model is not the one that the file was made with.
+    #[error("the file was made with the model {name} ({expected}), and this is another ({found})")]
     OtherModel {
         /// The name of the model in the file.
         name: String,

@@ -11,9 +11,9 @@ use terrane_format::Header;
 use terrane_format::record;
 
 use crate::Error;
-use crate::file_model::FileModel;
+use crate::model::FileModel;
 use crate::measured::Measured;
-use crate::tile_codec::TileCodec;
+use crate::tile::TileEncoder;
 
 /// The first bytes of a journal: whatever else has its name is not touched.
 const MAGIC: [u8; 8] = *b"\x89TRJ\r\n\x1a\n";
@@ -40,13 +40,13 @@ impl Journal {
     pub fn open(
         path: &Path,
         header: &Header,
-        codec: &TileCodec,
+        encoder: &TileEncoder,
         identity: &str,
     ) -> Result<Self, Error> {
-        let model = codec.model.as_ref().map(FileModel::sha256);
+        let model = encoder.model.as_ref().map(FileModel::sha256);
         let settings = format!(
             "{header:?} {model:?} {} {:?} {:?} {} {} {} {identity}",
-            codec.bits, codec.coding, codec.rate, codec.is_f32, codec.source_step_m, codec.effort
+            encoder.bits, encoder.coding, encoder.rate, encoder.is_f32, encoder.source_step_m, encoder.effort
         );
         let fingerprint: [u8; 32] = Sha256::digest(settings).into();
         let mut file = OpenOptions::new()

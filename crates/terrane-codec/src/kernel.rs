@@ -139,7 +139,7 @@ pub fn blend_height(samples: &[[f64; 4]; 4], x: f64, y: f64) -> f64 {
 }
 
 /// A smooth step from 0 at t = 0 to 1 at t = 1 with its derivatives; both ends are flat to the second order.
-pub(crate) fn step(t: f64) -> [f64; 3] {
+pub fn step(t: f64) -> [f64; 3] {
     if t <= 0.0 {
         return [0.0, 0.0, 0.0];
     }

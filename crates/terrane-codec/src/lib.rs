@@ -1,64 +1,50 @@
-//! Neural terrain: heights to tensors and back.
+//! Terrain files without a network library: tiles to records and back, open files, their continuous surface, and
+//! encoding in parts.
 //!
-//! A [`Normalisation`] maps the heights of one tile to [0, 1] and back; [`batch`] puts normalised tiles into one tensor.
+//! [`TileEncoder`] and [`TileDecoder`] work on one tile. [`encode::Encoding`] makes a file of a raster that is read by
+//! strips, [`shard`] and [`merge`] do so in pieces, and [`Terrain`] reads one: tiles, windows, its [`Surface`].
+//!
+//! Files of the context codec and of integers need nothing else. A file of tokens needs a network, which comes from
+//! another crate as a [`TokenModel`].
 
 #![forbid(unsafe_code)]
 
 mod address;
-mod batch;
-pub mod blocks;
-mod cascade;
-pub mod cost;
-pub mod dinov3;
-pub mod distillation;
 pub mod division;
 pub mod encode;
 mod error;
-pub mod field;
-mod file_model;
 mod fill;
-pub mod init;
 pub mod journal;
 pub mod kernel;
-#[cfg(feature = "libtorch")]
-mod libtorch;
 mod measured;
 pub mod merge;
-pub mod methods;
-pub mod model;
+mod model;
 mod normalise;
-mod outline;
 pub mod parallel;
+mod pyramid_builder;
 pub mod quantise;
-pub mod random;
-pub mod released;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod resample;
 mod resources;
 pub mod shard;
+pub mod step_search;
 pub mod surface;
-pub mod tape;
 mod terrain;
-pub mod tile_codec;
-mod tile_context;
-mod tile_source;
-mod wave;
-pub mod weights;
+pub mod tile;
 
 pub use address::{RemoteOptions, public_address, shown, without_secrets};
-pub use batch::batch;
 pub use error::Error;
-pub use file_model::{ContextModel, FileModel, Profile};
 pub use measured::Measured;
-pub use model::TrainedModel;
+pub use model::{
+    ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel, TokenSurface,
+};
 pub use normalise::{Normalisation, Normalise};
-pub use outline::ArrayShape;
 #[cfg(feature = "remote")]
 pub use remote::RemoteFile;
 pub use resources::Resources;
 pub use surface::{Sample, Surface};
-pub use terrain::{Terrain, hexadecimal, open, source, source_with};
+pub use terrain::{Terrain, TerrainOptions, source};
 pub use terrane_context as context;
 pub use terrane_format as format;
-pub use tile_codec::{Rate, TileCodec};
+pub use tile::{Rate, TileDecoder, TileEncoder};

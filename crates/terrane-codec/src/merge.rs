@@ -9,13 +9,13 @@ use std::io::{Seek, Write};
 use terrane_format::{Header, LevelTile, Pyramid, Source, TileId, Writer};
 
 use crate::Error;
-use crate::cascade::{Cascade, Coder, EncodedTile, Part};
+use crate::pyramid_builder::{PyramidBuilder, Coder, EncodedTile, Part};
 use crate::division::Division;
 use crate::encode::{EncodeProgress, Report};
 use crate::measured::Measured;
 use crate::resources::Resources;
 use crate::shard::{ShardFile, ShardId};
-use crate::tile_codec::TileCodec;
+use crate::tile::TileEncoder;
 
 /// Opens the file of a shard.
 pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn Source>, Error> + 'a;
@@ -26,7 +26,7 @@ pub struct Merge<'a> {
     /// The head of the file; statistics and the model's place are filled in.
     pub header: Header,
     /// How tiles of coarse overviews are coded.
-    pub codec: &'a TileCodec,
+    pub encoder: &'a TileEncoder,
     /// The model's file, where it is to be in the file.
     pub embedded: Option<&'a [u8]>,
     /// How the raster was divided.
@@ -62,11 +62,11 @@ impl Merge<'_> {
         if let Some(bytes) = self.embedded {
             writer.embed_model(bytes)?;
         }
-        let coder = Coder::new(&pyramid, self.codec, None, self.resources)?;
+        let coder = Coder::new(&pyramid, self.encoder, None, self.resources)?;
         let top = self.division.top;
         let coarse = (top + 1 < pyramid.levels()).then(|| {
             let part = Part::whole(&pyramid, top + 1);
-            Cascade::new(coder, part, pyramid.levels() - 1)
+            PyramidBuilder::new(coder, part, pyramid.levels() - 1)
         });
         let mut state = State {
             pyramid: &pyramid,
@@ -81,7 +81,7 @@ impl Merge<'_> {
         for row in 0..rows {
             state.shards.forget_above(row);
             state.strip(0, row)?;
-            let coarse = state.coarse.as_ref().map_or(0, |cascade| cascade.done);
+            let coarse = state.coarse.as_ref().map_or(0, |builder| builder.done);
             progress(EncodeProgress {
                 tiles: state.done + coarse,
                 of: pyramid.tiles(),
@@ -155,7 +155,7 @@ struct State<'a, W> {
     top: u8,
     shards: Shards<'a>,
     /// The levels that need several shards.
-    coarse: Option<Cascade<'a>>,
+    coarse: Option<PyramidBuilder<'a>>,
     writer: Writer<W>,
     measured: Measured,
     done: u64,

@@ -1,13 +1,170 @@
-//! The model that a file was made with, of whatever kind.
+//! The model that a file was made with: the context codec's, or a network whose tokens are stored.
+//!
+//! Networks live in another crate, which a program that reads and writes context and integer files does not need. What
+//! a file of tokens needs of them is [`TokenModel`]; [`Networks`] makes one of a model's file.
 
+use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
-use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use terrane_context::{Codec, Model};
-use terrane_format::MemoryLimit;
+use terrane_format::{MemoryError, MemoryLimit, Method, TokenTables};
 
-use crate::model::{ModelError, TrainedModel};
+use crate::Error;
+use crate::kernel::PixelJet;
+use crate::normalise::Normalise;
+
+/// What a file of tokens needs of a trained network.
+///
+/// The same tokens give the same numbers on whatever thread they are decoded, and however many threads work at once.
+pub trait TokenModel: Debug + Send + Sync {
+    /// Its method.
+    fn method(&self) -> Method;
+
+    /// The name of its configuration.
+    fn name(&self) -> &str;
+
+    /// SHA-256 of its file.
+    fn sha256(&self) -> [u8; 32];
+
+    /// Side of the tiles it works on.
+    fn side(&self) -> usize;
+
+    /// Tokens of a tile as they are stored, and the numbers of each.
+    fn token_shape(&self) -> [usize; 2];
+
+    /// How tiles are normalised.
+    fn normalise(&self) -> Normalise;
+
+    /// Frequencies of its symbols.
+    fn tables(&self) -> &TokenTables;
+
+    /// Memory that a tile takes beside its pixels.
+    fn working_bytes(&self) -> u64;
+
+    /// Normalised heights of a tile, row by row, to its tokens.
+    fn encode(&self, values: Vec<f32>) -> Result<Vec<f32>, Error>;
+
+    /// Tokens to normalised heights at pixel centres, row by row.
+    fn decode(&self, tokens: &[f32]) -> Result<Vec<f64>, Error>;
+
+    /// The continuous surface of tokens; `None` for methods that have none to speak of.
+    fn surface(&self, tokens: &[f32]) -> Option<Box<dyn TokenSurface>>;
+}
+
+/// The normalised surface of one tile.
+pub trait TokenSurface: Debug + Send + Sync {
+    /// Value and derivatives at a point in pixels from the tile's corner, which may lie a little outside.
+    fn jet(&self, column: f64, row: f64) -> PixelJet;
+}
+
+/// What reads the models of networks.
+pub trait Networks: Sync {
+    /// Reads a model from the bytes of its file, in so much memory.
+    fn load(&self, bytes: &[u8], memory: MemoryLimit) -> Result<Arc<dyn TokenModel>, ModelError>;
+
+    /// The models that come with it, with their files.
+    fn built_in(&self) -> &[(Arc<dyn TokenModel>, &'static [u8])];
+}
+
+/// What can be wrong with a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// It is no whole context model.
+    #[error(transparent)]
+    Context(#[from] terrane_context::Error),
+    /// It is no whole model of a network.
+    #[error(transparent)]
+    Network(Box<dyn std::error::Error + Send + Sync>),
+    /// It would take more memory than may be taken.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// This build has no networks.
+    #[error("it is the model of a network, and this build of terrane has none: build with the feature `networks`")]
+    NoNetworks,
+}
+
+/// The models inside this program and the readers of others.
+#[derive(Clone, Copy, Default)]
+pub struct Models {
+    networks: Option<&'static dyn Networks>,
+}
+
+impl Debug for Models {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let has_networks = self.networks.is_some();
+        f.debug_struct("Models").field("has_networks", &has_networks).finish()
+    }
+}
+
+impl Models {
+    /// Context models alone.
+    pub const LIGHT: Self = Self { networks: None };
+
+    /// Context models, and networks.
+    pub const fn with(networks: &'static dyn Networks) -> Self {
+        Self {
+            networks: Some(networks),
+        }
+    }
+
+    /// Whether files of tokens can be read.
+    pub fn has_networks(&self) -> bool {
+        self.networks.is_some()
+    }
+
+    /// Reads a model of either kind from the bytes of its file, in so much memory.
+    pub fn load(&self, bytes: &[u8], memory: MemoryLimit) -> Result<FileModel, ModelError> {
+        match ContextModel::from_bytes(bytes) {
+            Ok(model) => Ok(FileModel::Context(Arc::new(model))),
+            // Without widths it is no context model at all, and may be the other kind.
+            Err(ModelError::Context(terrane_context::Error::Missing { .. })) => {
+                let networks = self.networks.ok_or(ModelError::NoNetworks)?;
+                networks.load(bytes, memory).map(FileModel::Tokens)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn networks(&self) -> &'static [(Arc<dyn TokenModel>, &'static [u8])] {
+        self.networks.map_or(&[], Networks::built_in)
+    }
+
+    /// The model inside this program that has a hash.
+    pub fn built_in(&self, sha256: &[u8; 32]) -> Option<FileModel> {
+        // Kept: every file that is opened asks.
+        static DIGESTS: OnceLock<[[u8; 32]; 3]> = OnceLock::new();
+        let digests = DIGESTS
+            .get_or_init(|| Profile::ALL.map(|profile| Sha256::digest(profile.bytes()).into()));
+        let context = Profile::ALL.into_iter().zip(digests);
+        context
+            .into_iter()
+            .find(|(_, digest)| *digest == sha256)
+            .map(|(profile, _)| profile.model())
+            .or_else(|| {
+                let mut networks = self.networks().iter();
+                let (model, _) = networks.find(|(model, _)| model.sha256() == *sha256)?;
+                Some(FileModel::Tokens(model.clone()))
+            })
+    }
+
+    /// The network of a method inside this program, with its file.
+    pub fn built_in_of(&self, method: Method) -> Option<(FileModel, &'static [u8])> {
+        let mut networks = self.networks().iter();
+        let (model, bytes) = networks.find(|(model, _)| model.method() == method)?;
+        Some((FileModel::Tokens(model.clone()), bytes))
+    }
+
+    /// The file of the model inside this program that has a hash.
+    pub fn built_in_bytes(&self, sha256: &[u8; 32]) -> Option<&'static [u8]> {
+        let networks = self.networks().iter().map(|&(_, bytes)| bytes);
+        let context = Profile::ALL.into_iter().map(Profile::bytes);
+        context
+            .chain(networks)
+            .find(|bytes| Sha256::digest(bytes)[..] == sha256[..])
+    }
+}
 
 /// A context model that is ready to code tiles.
 #[derive(Debug)]
@@ -20,7 +177,18 @@ pub struct ContextModel {
     pub sha256: [u8; 32],
 }
 
-/// The models inside this program, by what matters most.
+impl ContextModel {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
+        let model = Model::from_bytes(bytes)?;
+        Ok(Self {
+            name: model.name.clone(),
+            codec: Codec::new(model),
+            sha256: Sha256::digest(bytes).into(),
+        })
+    }
+}
+
+/// The context models inside this program, by what matters most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// Time.
@@ -56,74 +224,28 @@ impl Profile {
     }
 }
 
-impl ContextModel {
-    fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
-        let model = Model::from_bytes(bytes)?;
-        Ok(Self {
-            name: model.name.clone(),
-            codec: Codec::new(model),
-            sha256: Sha256::digest(bytes).into(),
-        })
-    }
-}
-
 /// The model of a file.
 #[derive(Debug, Clone)]
 pub enum FileModel {
-    /// A neural representation, whose tokens are stored.
-    Network(Arc<TrainedModel>),
+    /// A network, whose tokens are stored.
+    Tokens(Arc<dyn TokenModel>),
     /// The context codec's.
     Context(Arc<ContextModel>),
 }
 
 impl FileModel {
-    /// Reads a model of either kind from the bytes of its file.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
-        Self::from_bytes_within(bytes, MemoryLimit::default())
-    }
-
-    /// As [`FileModel::from_bytes`], where a network may take so much memory.
-    pub fn from_bytes_within(bytes: &[u8], memory: MemoryLimit) -> Result<Self, ModelError> {
-        match ContextModel::from_bytes(bytes) {
-            Ok(model) => Ok(Self::Context(Arc::new(model))),
-            // Without widths it is no context model at all, and may be the other kind.
-            Err(ModelError::Context(terrane_context::Error::Missing { .. })) => {
-                let model = TrainedModel::from_bytes_within(bytes, &Device::flex(), memory)?;
-                Ok(Self::Network(Arc::new(model)))
-            }
-            Err(error) => Err(error),
+    /// The method that it is for.
+    pub fn method(&self) -> Method {
+        match self {
+            Self::Tokens(model) => model.method(),
+            Self::Context(_) => Method::Context,
         }
-    }
-
-    /// The model inside this program that has a hash.
-    pub fn built_in(sha256: &[u8; 32]) -> Option<Self> {
-        // Kept: every file that is opened asks.
-        static DIGESTS: OnceLock<[[u8; 32]; 3]> = OnceLock::new();
-        let digests = DIGESTS
-            .get_or_init(|| Profile::ALL.map(|profile| Sha256::digest(profile.bytes()).into()));
-        Profile::ALL
-            .into_iter()
-            .zip(digests)
-            .find(|(_, digest)| *digest == sha256)
-            .map(|(profile, _)| profile.model())
-            .or_else(|| {
-                let network = TrainedModel::built_in();
-                (network.sha256 == *sha256).then(|| Self::Network(Arc::new(network.clone())))
-            })
-    }
-
-    /// The file of the model inside this program that has a hash.
-    pub fn built_in_bytes(sha256: &[u8; 32]) -> Option<&'static [u8]> {
-        let all = Profile::ALL.map(Profile::bytes);
-        all.into_iter()
-            .chain([TrainedModel::built_in_bytes()])
-            .find(|bytes| Sha256::digest(bytes)[..] == sha256[..])
     }
 
     /// The name of its configuration.
     pub fn name(&self) -> &str {
         match self {
-            Self::Network(model) => &model.name,
+            Self::Tokens(model) => model.name(),
             Self::Context(model) => &model.name,
         }
     }
@@ -131,15 +253,15 @@ impl FileModel {
     /// SHA-256 of its file.
     pub fn sha256(&self) -> [u8; 32] {
         match self {
-            Self::Network(model) => model.sha256,
+            Self::Tokens(model) => model.sha256(),
             Self::Context(model) => model.sha256,
         }
     }
 
     /// The network, where it is one.
-    pub fn network(&self) -> Option<&TrainedModel> {
+    pub fn tokens(&self) -> Option<&dyn TokenModel> {
         match self {
-            Self::Network(model) => Some(model),
+            Self::Tokens(model) => Some(model.as_ref()),
             Self::Context(_) => None,
         }
     }
@@ -147,19 +269,18 @@ impl FileModel {
     /// The context codec, where it is one.
     pub fn context(&self) -> Option<&Codec> {
         match self {
-            Self::Network(_) => None,
+            Self::Tokens(_) => None,
             Self::Context(model) => Some(&model.codec),
         }
     }
 
     /// Memory that a tile takes beside its pixels.
     pub(crate) fn working_bytes(&self) -> u64 {
-        let network = self.network();
-        network.map_or(0, |model| model.config.working_bytes().unwrap_or(u64::MAX))
+        self.tokens().map_or(0, TokenModel::working_bytes)
     }
 
     /// The side that tiles must have, where they must.
     pub fn side(&self) -> Option<usize> {
-        self.network().map(|model| model.config.side())
+        self.tokens().map(TokenModel::side)
     }
 }

@@ -1,32 +1,65 @@
 //! Work that several threads share, with results in their order.
+//!
+//! Threads are scoped and as many as memory allows, which differs from call to call: a pool would have to be made for
+//! each number of them. Without the feature `threads` everything runs on the caller's thread.
 
 use std::ops::Range;
 
 use crate::Error;
 
-/// What a function makes of every number, by some threads.
+/// What a function makes of every index, by some threads; each takes the next index that is left.
+#[cfg(feature = "threads")]
 pub fn in_parallel<T: Send>(
-    numbers: Range<usize>,
+    count: usize,
     jobs: usize,
     work: &(dyn Fn(usize) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
-    let all: Vec<usize> = numbers.collect();
-    let share = all.len().div_ceil(jobs.max(1)).max(1);
-    let parts: Vec<Result<Vec<T>, Error>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = all
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().map(|&number| work(number)).collect()))
-            .collect();
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    if jobs.min(count) <= 1 {
+        return (0..count).map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut made = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return Ok(made);
+            }
+            match work(index) {
+                Ok(value) => made.push((index, value)),
+                Err(error) => {
+                    // The others stop after what they are at.
+                    next.store(count, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let parts: Vec<Result<Vec<(usize, T)>, Error>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs.min(count)).map(|_| scope.spawn(take)).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or(Err(Error::Stopped)))
             .collect()
     });
-    let mut made = Vec::with_capacity(all.len());
+    let mut made = Vec::with_capacity(count);
     for part in parts {
         made.extend(part?);
     }
-    Ok(made)
+    made.sort_unstable_by_key(|(index, _)| *index);
+    Ok(made.into_iter().map(|(_, value)| value).collect())
+}
+
+/// What a function makes of every index, one after the other.
+#[cfg(not(feature = "threads"))]
+pub fn in_parallel<T: Send>(
+    count: usize,
+    _jobs: usize,
+    work: &(dyn Fn(usize) -> Result<T, Error> + Sync),
+) -> Result<Vec<T>, Error> {
+    (0..count).map(work).collect()
 }
 
 /// Values of some rows of a raster, made block by block, each about a tile wide, so that few tiles are at hand at a
@@ -39,7 +72,7 @@ pub fn by_blocks(
     value: &(dyn Fn(usize, usize) -> Result<f64, Error> + Sync),
 ) -> Result<Vec<f64>, Error> {
     let columns = |index: usize| index * wide..((index + 1) * wide).min(width);
-    let blocks = in_parallel(0..width.div_ceil(wide), jobs, &|index| {
+    let blocks = in_parallel(width.div_ceil(wide), jobs, &|index| {
         let mut values = Vec::with_capacity(columns(index).len() * rows.len());
         for row in rows.clone() {
             for column in columns(index) {
@@ -56,4 +89,25 @@ pub fn by_blocks(
         }
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_whatever_the_threads() {
+        for jobs in [0, 1, 3, 64] {
+            let squares = in_parallel(100, jobs, &|index| Ok(index * index)).unwrap();
+            assert_eq!(squares, (0..100).map(|index| index * index).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_failure_stops_the_work() {
+        let outcome = in_parallel(1000, 4, &|index| {
+            if index == 7 { Err(Error::Stopped) } else { Ok(index) }
+        });
+        assert!(matches!(outcome, Err(Error::Stopped)));
+    }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use terrane_format::Window;
 
 use crate::Error;
-use crate::parallel::{by_blocks, in_parallel};
+use crate::parallel::by_blocks;
 use crate::terrain::Terrain;
 
 /// A part of a file with pixels of another size.
@@ -133,7 +133,7 @@ impl<'a> Resampled<'a> {
                 })
                 .collect())
         };
-        Ok(in_parallel(rows, 1, &row_means)?.concat())
+        Ok(rows.map(row_means).collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
 

@@ -16,12 +16,12 @@ use sha2::{Digest, Sha256};
 use terrane_format::{Pyramid, Source, TileId, Window, limits, record};
 
 use crate::Error;
-use crate::cascade::{Cascade, Coder, EncodedTile, Part};
+use crate::pyramid_builder::{PyramidBuilder, Coder, EncodedTile, Part};
 use crate::division::Area;
 use crate::encode::{EncodeProgress, Heights, Report};
 use crate::measured::Measured;
 use crate::resources::Resources;
-use crate::tile_codec::TileCodec;
+use crate::tile::TileEncoder;
 
 const MAGIC: [u8; 8] = *b"\x89TRS\r\n\x1a\n";
 const VERSION: u32 = 1;
@@ -67,7 +67,7 @@ pub struct ShardEncoding<'a> {
     /// The levels of the whole raster.
     pub pyramid: &'a Pyramid,
     /// How tiles are coded.
-    pub codec: &'a TileCodec,
+    pub encoder: &'a TileEncoder,
     /// What belongs to it.
     pub area: Area,
     /// The coarsest level that it has.
@@ -94,26 +94,26 @@ impl ShardEncoding<'_> {
             width: whole.width,
             height: whole.height,
         };
-        let coder = Coder::new(self.pyramid, self.codec, None, self.resources)?;
+        let coder = Coder::new(self.pyramid, self.encoder, None, self.resources)?;
         let mut writer = ShardWriter::create(file, self.id)?;
         let side = usize::from(self.pyramid.side());
-        let mut cascade = Cascade::new(coder, part, self.top);
+        let mut builder = PyramidBuilder::new(coder, part, self.top);
         let mut measured = Measured::default();
         let corner = (whole.column, whole.row);
         for _ in (0..whole.height).step_by(side) {
-            cascade.read_strip(corner, heights, &mut |tile: EncodedTile| {
+            builder.read_strip(corner, heights, &mut |tile: EncodedTile| {
                 if tile.level == 0 {
                     measured.join(&tile.measured);
                 }
                 writer.tile(&tile)
             })?;
             progress(EncodeProgress {
-                tiles: cascade.done,
+                tiles: builder.done,
                 of: tiles(self.pyramid, &self.area, self.top),
                 bytes: writer.bytes,
             })?;
         }
-        writer.finish(&cascade.beyond.take().unwrap_or_default())?;
+        writer.finish(&builder.beyond.take().unwrap_or_default())?;
         Ok(measured)
     }
 }

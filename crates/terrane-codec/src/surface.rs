@@ -8,9 +8,10 @@ use terrane_format::{LevelTile, TileId};
 
 use crate::Error;
 use crate::kernel::{PixelJet, interpolate, step};
+use crate::model::FileModel;
 use crate::parallel::in_parallel;
 use crate::terrain::Terrain;
-use crate::tile_codec::Tile;
+use crate::tile::Tile;
 
 /// Half the width, in pixels, of the band in which one tile passes into the next: up to the pixel centres.
 const BAND: f64 = 0.5;
@@ -125,7 +126,7 @@ impl<'a> Surface<'a> {
             .flat_map(|part| part.chunks(POINTS))
             .collect();
         let jobs = self.terrain.decoders(jobs)?;
-        let sampled = in_parallel(0..parts.len(), jobs, &|part| {
+        let sampled = in_parallel(parts.len(), jobs, &|part| {
             let at = |&index: &usize| {
                 let (x, y) = points[index];
                 match self.at(x, y) {
@@ -236,19 +237,11 @@ impl<'a> Surface<'a> {
     fn tile_jet(&self, tile: &Tile, column: f64, row: f64) -> Result<PixelJet, Error> {
         let window = tile.window;
         let (x, y) = (column - window.column as f64, row - window.row as f64);
-        if let Some((field, map, remains)) = tile.field(self.terrain.codec()) {
-            let mut jet = field.jet(x, y).scaled(map.range_m.into());
-            jet.value += f64::from(map.low_m);
-            if remains.is_empty() {
-                return Ok(jet);
-            }
-            // Beyond its border a tile's remains go on as they end: those of the next belong to other tokens.
-            let clamp =
-                |index: isize, size: usize| index.clamp(0, size.cast_signed() - 1).cast_unsigned();
-            let left_over = interpolate(x - 0.5, y - 0.5, |column, row| {
-                remains[clamp(row, window.height) * window.width + clamp(column, window.width)]
-            });
-            return Ok(jet.plus(left_over));
+        let model = self.terrain.decoder().model.as_ref();
+        if let Some(model) = model.and_then(FileModel::tokens)
+            && let Some(jet) = tile.token_jet(model, x, y)
+        {
+            return Ok(jet);
         }
         let mut failed = None;
         let jet = interpolate(column - 0.5, row - 0.5, |column, row| {

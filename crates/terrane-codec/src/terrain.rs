@@ -1,22 +1,22 @@
 //! An open neural terrain file.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quick_cache::sync::Cache;
 use terrane_format::{
-    Coding, Header, LevelTile, LocalFile, MemoryLimit, Promise, Reader, Source, TileId, Window,
+    Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, Source, TileId, Window,
 };
 
 use crate::Error;
 use crate::address::RemoteOptions;
 #[cfg(feature = "remote")]
 use crate::address::is_address;
-use crate::file_model::FileModel;
+use crate::model::{FileModel, Models};
 use crate::parallel::in_parallel;
 use crate::resources::Resources;
 use crate::surface::Surface;
-use crate::tile_codec::{DECODING_BYTES, Rate, Tile, TileCodec};
+use crate::tile::{Tile, TileDecoder};
 
 /// Decoded pixels that are kept, and tiles at most and at least.
 const KEPT_PIXELS: usize = 1 << 24;
@@ -26,35 +26,18 @@ const KEPT: std::ops::RangeInclusive<usize> = 4..=64;
 #[derive(Debug)]
 pub struct Terrain {
     reader: Reader,
-    codec: TileCodec,
+    decoder: TileDecoder,
     memory: MemoryLimit,
-    tiles: Mutex<Kept>,
-}
-
-/// Tiles by place, with the time they were last used.
-#[derive(Debug, Default)]
-struct Kept {
-    clock: u64,
-    tiles: HashMap<LevelTile, (u64, Option<Arc<Tile>>)>,
-}
-
-/// Opens a file of this machine or, with the feature `remote`, at an address; its model must be inside it or the one
-/// inside this program.
-pub fn open(path: impl AsRef<Path>) -> Result<Terrain, Error> {
-    Terrain::open(source(path.as_ref())?, None)
+    /// Tiles that were used last; `None` for one without data.
+    tiles: Cache<LevelTile, Option<Arc<Tile>>>,
 }
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
-pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
-    source_with(path, RemoteOptions::default())
-}
-
-/// As [`source`], with what holds for an address.
 #[cfg_attr(
     not(feature = "remote"),
     expect(unused_variables, reason = "addresses cannot be read")
 )]
-pub fn source_with(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source>, Error> {
+pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source>, Error> {
     #[cfg(feature = "remote")]
     if let Some(address) = path.to_str().filter(|name| is_address(name)) {
         return Ok(Box::new(crate::RemoteFile::open_with(address, options)?));
@@ -62,69 +45,77 @@ pub fn source_with(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source
     Ok(Box::new(LocalFile::open(path)?))
 }
 
-impl Terrain {
-    /// Opens a file from any source, with its model where it is neither inside the file nor inside this program.
-    pub fn open(source: Box<dyn Source>, model: Option<FileModel>) -> Result<Self, Error> {
-        Self::open_within(source, model, MemoryLimit::default())
-    }
+/// What a file needs to be opened.
+#[derive(Debug, Clone, Default)]
+pub struct TerrainOptions {
+    /// The models that this program knows.
+    pub models: Models,
+    /// The file's model, where it is neither inside the file nor inside this program.
+    pub model: Option<FileModel>,
+    /// Memory that the file may take.
+    pub memory: MemoryLimit,
+}
 
-    /// As [`Terrain::open`], where the file may take so much memory.
-    pub fn open_within(
-        source: Box<dyn Source>,
-        model: Option<FileModel>,
-        memory: MemoryLimit,
-    ) -> Result<Self, Error> {
+/// The model that a file names: the one that was given, one of this program, or the one inside the file.
+fn model_of(
+    reader: &Reader,
+    id: &ModelId,
+    options: &TerrainOptions,
+) -> Result<FileModel, Error> {
+    let header = reader.header();
+    if header.method.has_tokens() && !options.models.has_networks() && options.model.is_none() {
+        return Err(Error::NoNetworks {
+            method: header.method,
+        });
+    }
+    let known = options.model.clone();
+    let known = known.or_else(|| options.models.built_in(&id.sha256));
+    let model = if let Some(model) = known {
+        model
+    } else {
+        let bytes = reader.embedded_model(options.memory)?;
+        let bytes = bytes.ok_or(Error::NoModel)?;
+        options.models.load(&bytes, options.memory)?
+    };
+    if model.sha256() != id.sha256 {
+        return Err(Error::OtherModel {
+            name: if id.name.is_empty() {
+                "without a name".to_owned()
+            } else {
+                id.name.clone()
+            },
+            expected: hex::encode(id.sha256),
+            found: hex::encode(model.sha256()),
+        });
+    }
+    let side = usize::from(header.pyramid.side());
+    if model.side().is_some_and(|needed| needed != side) {
+        return Err(Error::Setting {
+            what: "the side of a tile",
+            must: "that of the model",
+            value: side.to_string(),
+        });
+    }
+    Ok(model)
+}
+
+impl Terrain {
+    /// Opens a file from any source.
+    pub fn open(source: Box<dyn Source>, options: TerrainOptions) -> Result<Self, Error> {
         let reader = Reader::open(source)?;
         let header = reader.header();
         let model = match &header.model {
             None => None,
-            Some(id) => {
-                let known = model.or_else(|| FileModel::built_in(&id.sha256));
-                let model = if let Some(model) = known {
-                    model
-                } else {
-                    let bytes = reader.embedded_model(memory)?.ok_or(Error::NoModel)?;
-                    FileModel::from_bytes_within(&bytes, memory)?
-                };
-                if model.sha256() != id.sha256 {
-                    return Err(Error::OtherModel {
-                        name: if id.name.is_empty() {
-                            "without a name".to_owned()
-                        } else {
-                            id.name.clone()
-                        },
-                        expected: hexadecimal(&id.sha256),
-                        found: hexadecimal(&model.sha256()),
-                    });
-                }
-                let side = usize::from(header.pyramid.side());
-                if model.side().is_some_and(|needed| needed != side) {
-                    return Err(Error::Setting {
-                        what: "the side of a tile",
-                        must: "that of the model",
-                        value: side.to_string(),
-                    });
-                }
-                Some(model)
-            }
+            Some(id) => Some(model_of(&reader, id, &options)?),
         };
-        let codec = TileCodec {
-            model,
-            bits: 8,
-            coding: Coding::Shortest,
-            rate: match header.promise {
-                Promise::Lossless { .. } => Rate::Lossless,
-                _ => Rate::Tokens,
-            },
-            is_f32: header.promise == Promise::Lossless { as_f32: true },
-            source_step_m: 0.0,
-            effort: 0,
-        };
+        let decoder = TileDecoder::new(model, header.promise);
+        let side = usize::from(header.pyramid.side());
+        let kept = (KEPT_PIXELS / (side * side)).clamp(*KEPT.start(), *KEPT.end());
         let terrain = Self {
             reader,
-            codec,
-            memory,
-            tiles: Mutex::default(),
+            decoder,
+            memory: options.memory,
+            tiles: Cache::new(kept),
         };
         // A tile that is too large for the memory should be known before one is decoded.
         terrain.decoders(1)?;
@@ -138,9 +129,8 @@ impl Terrain {
 
     /// Threads that may decode tiles at a time, of so many.
     pub fn decoders(&self, jobs: usize) -> Result<usize, Error> {
-        let side = u64::from(self.header().pyramid.side());
-        let model = self.codec.model.as_ref();
-        let bytes = DECODING_BYTES * side * side + model.map_or(0, FileModel::working_bytes);
+        let side = self.header().pyramid.side();
+        let bytes = self.decoder.decoding_bytes(side.into());
         let memory = self.memory;
         Resources { jobs, memory }.jobs_of(bytes)
     }
@@ -155,8 +145,8 @@ impl Terrain {
         &self.reader
     }
 
-    pub(crate) fn codec(&self) -> &TileCodec {
-        &self.codec
+    pub(crate) fn decoder(&self) -> &TileDecoder {
+        &self.decoder
     }
 
     /// The continuous surface at full resolution.
@@ -164,42 +154,19 @@ impl Terrain {
         Surface::new(self)
     }
 
-    /// Decodes a tile; `None` where it has no data.
-    pub fn tile(&self, place: LevelTile) -> Result<Option<Arc<Tile>>, Error> {
-        let lock = || self.tiles.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut kept = lock();
-            kept.clock += 1;
-            let clock = kept.clock;
-            if let Some((used, tile)) = kept.tiles.get_mut(&place) {
-                *used = clock;
-                return Ok(tile.clone());
-            }
-        }
-        let tile = self.decode(place)?.map(Arc::new);
-        let mut kept = lock();
-        let side = usize::from(self.header().pyramid.side());
-        let most = (KEPT_PIXELS / (side * side)).clamp(*KEPT.start(), *KEPT.end());
-        if kept.tiles.len() >= most
-            && let Some(oldest) = kept
-                .tiles
-                .iter()
-                .min_by_key(|(_, (used, _))| *used)
-                .map(|(place, _)| *place)
-        {
-            kept.tiles.remove(&oldest);
-        }
-        let clock = kept.clock;
-        kept.tiles.insert(place, (clock, tile.clone()));
-        Ok(tile)
+    /// Decodes a tile; `None` where it has no data. It is kept for a while, and those who ask for it at the same time
+    /// wait for the one that decodes it.
+    pub fn tile(&self, tile: LevelTile) -> Result<Option<Arc<Tile>>, Error> {
+        self.tiles
+            .get_or_insert_with(&tile, || Ok(self.decode(tile)?.map(Arc::new)))
     }
 
     /// Decodes a tile without keeping it.
-    pub fn decode(&self, place: LevelTile) -> Result<Option<Tile>, Error> {
-        let window = self.header().pyramid.window(place)?;
-        let record = self.reader.tile(place)?;
+    pub fn decode(&self, tile: LevelTile) -> Result<Option<Tile>, Error> {
+        let window = self.header().pyramid.window(tile)?;
+        let record = self.reader.tile(tile)?;
         record
-            .map(|record| self.codec.decode(&record, window))
+            .map(|record| self.decoder.decode(&record, window))
             .transpose()
     }
 
@@ -217,11 +184,11 @@ impl Terrain {
     /// As [`Terrain::read`], with so many threads and without keeping tiles: for going through a whole file.
     pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
-        let places = self.places(level, window);
+        let tiles = self.tiles_of(level, window);
         let jobs = self.decoders(jobs)?;
         let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
-        in_parallel(0..places.len(), jobs, &|index| {
-            if let Some(tile) = self.decode(places[index])? {
+        in_parallel(tiles.len(), jobs, &|index| {
+            if let Some(tile) = self.decode(tiles[index])? {
                 let mut heights = heights.lock().unwrap_or_else(PoisonError::into_inner);
                 paste(&tile, window, &mut heights);
             }
@@ -231,7 +198,7 @@ impl Terrain {
     }
 
     /// The tiles that a window touches, row by row.
-    fn places(&self, level: u8, window: Window) -> Vec<LevelTile> {
+    fn tiles_of(&self, level: u8, window: Window) -> Vec<LevelTile> {
         let side = usize::from(self.header().pyramid.side());
         let columns = window.column / side..(window.column + window.width).div_ceil(side);
         let rows = window.row / side..(window.row + window.height).div_ceil(side);
@@ -265,8 +232,8 @@ impl Terrain {
     pub fn read(&self, level: u8, window: Window) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
         let mut heights = vec![f64::NAN; window.width * window.height];
-        for place in self.places(level, window) {
-            if let Some(tile) = self.tile(place)? {
+        for tile in self.tiles_of(level, window) {
+            if let Some(tile) = self.tile(tile)? {
                 paste(&tile, window, &mut heights);
             }
         }
@@ -279,15 +246,17 @@ fn paste(tile: &Tile, window: Window, heights: &mut [f64]) {
     let Some(shared) = tile.window.intersection(&window) else {
         return;
     };
-    let valid = tile.valid_heights();
     for row in shared.row..shared.row + shared.height {
         let from = (row - tile.window.row) * tile.window.width + shared.column - tile.window.column;
         let to = (row - window.row) * window.width + shared.column - window.column;
-        heights[to..to + shared.width].copy_from_slice(&valid[from..from + shared.width]);
+        let heights = &mut heights[to..to + shared.width];
+        heights.copy_from_slice(&tile.heights[from..from + shared.width]);
+        if let Some(missing) = &tile.missing {
+            for (height, missing) in heights.iter_mut().zip(&missing[from..]) {
+                if *missing {
+                    *height = f64::NAN;
+                }
+            }
+        }
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

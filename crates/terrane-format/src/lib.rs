@@ -43,7 +43,7 @@ pub use memory::{MemoryError, MemoryLimit};
 pub use method::{Method, Stored, UnknownMethod};
 pub use pyramid::{LevelTile, Pyramid};
 pub use reader::Reader;
-pub use record::{Integers, Layer, Record, Remains, TileStatistics};
+pub use record::{CodedRecord, Integers, Layer, Record, Remains, TileStatistics};
 pub use source::{LocalFile, Source};
 pub use table::Table;
 pub use tile::{TileGrid, TileId, Window};

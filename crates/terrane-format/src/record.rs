@@ -87,12 +87,46 @@ const HAS_MASK: u8 = 1;
 const HAS_REMAINS: u8 = 2;
 /// Bytes of the checksum before a record.
 const CRC: usize = 4;
+/// Where the statistics lie: behind the checksum, the kind and the flags.
+const STATISTICS_OFFSET: usize = CRC + 2;
+/// Bytes of the statistics.
+const STATISTICS: usize = 4 * 4;
 /// Where a record says its kind.
 pub(crate) const KIND_OFFSET: u64 = CRC as u64;
 
+/// A record whose symbols are coded, without its statistics and its checksum.
+#[derive(Debug, Clone)]
+pub struct CodedRecord(Vec<u8>);
+
+impl CodedRecord {
+    /// Its bytes in a file.
+    #[expect(clippy::len_without_is_empty, reason = "no record is empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The record as it is written; its checksum covers its number too, so that a tile at another's index is noticed.
+    pub fn seal(self, statistics: TileStatistics, number: u64) -> Vec<u8> {
+        let Self(mut bytes) = self;
+        let s = &statistics;
+        let values = [s.rmse_m, s.max_error_m, s.lowest_m, s.highest_m];
+        for (slot, value) in bytes[STATISTICS_OFFSET..].chunks_exact_mut(4).zip(values) {
+            slot.copy_from_slice(&value.to_le_bytes());
+        }
+        let crc = checksum(&bytes, number);
+        bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+}
+
 impl Record {
-    /// The record as bytes; its checksum holds its number too, so that a tile in the place of another is noticed.
+    /// The record as bytes, as [`CodedRecord::seal`] makes them.
     pub fn to_bytes(&self, number: u64, width: usize) -> Vec<u8> {
+        self.code(width).seal(self.statistics, number)
+    }
+
+    /// Codes everything but the statistics, which are known only when a candidate has been chosen.
+    pub fn code(&self, width: usize) -> CodedRecord {
         let missing = self.missing.as_deref();
         let (kind, layer) = match &self.layer {
             Layer::Integers(integers) => {
@@ -125,10 +159,7 @@ impl Record {
         bytes.push(
             u8::from(missing.is_some()) * HAS_MASK + u8::from(self.remains.is_some()) * HAS_REMAINS,
         );
-        let s = &self.statistics;
-        for value in [s.rmse_m, s.max_error_m, s.lowest_m, s.highest_m] {
-            bytes.extend(value.to_le_bytes());
-        }
+        bytes.extend([0; STATISTICS]);
         if let Some(missing) = missing {
             bytes.put_block(&mask::encode(missing, width));
         }
@@ -142,9 +173,7 @@ impl Record {
                 missing,
             ));
         }
-        let crc = checksum(&bytes, number);
-        bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
-        bytes
+        CodedRecord(bytes)
     }
 
     /// Reads the record of a tile that covers a window.

@@ -3,7 +3,8 @@
 use burn::tensor::Tensor;
 
 use crate::blocks::{Dense, Modulation, Siren};
-use crate::kernel::{PixelJet, step};
+use terrane_codec::TokenSurface;
+use terrane_codec::kernel::{PixelJet, step};
 
 /// Pixels beyond a border of patches up to which one passes into the other. Of 2, 3 and 5 the best on the test tiles:
 /// seams are 0.34, 0.74 and 1.14 dB below the interior, without any blending 0.86.
@@ -184,8 +185,11 @@ impl Field {
         jet
     }
 
-    /// The normalised surface at a place in pixels from the tile's corner: patches pass into each other along borders.
-    pub(crate) fn jet(&self, column: f64, row: f64) -> PixelJet {
+}
+
+impl TokenSurface for Field {
+    /// Patches pass into each other along borders.
+    fn jet(&self, column: f64, row: f64) -> PixelJet {
         let (columns, rows) = (
             shares(column, self.across, self.units.patch),
             shares(row, self.across, self.units.patch),

@@ -1,15 +1,19 @@
 //! A trained model: a method's network with its name, its tables, and the hash that files know it by.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock};
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor, TensorData};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use terrane_codec::{
+    Error, ModelError, Networks, Normalise, TokenModel, TokenSurface,
+};
 use terrane_format::tokens::{WIDTHS, alphabet};
 use terrane_format::{Error as FormatError, MemoryError, MemoryLimit, TokenTables};
 
-use crate::methods::{MethodConfig, Model, SettingError};
-use crate::normalise::Normalise;
+use crate::field::RIM;
+use crate::methods::{Method as _, MethodConfig, Model, Precision, SettingError};
 use crate::weights::{Array, Weights, WeightsError};
 
 /// The note of a weights file that holds its configuration.
@@ -28,22 +32,19 @@ pub struct TrainedModel {
     pub normalise: Normalise,
     /// The network.
     pub network: Model,
-    /// Probabilities of its symbols.
+    /// Frequencies of its symbols.
     pub tables: TokenTables,
     /// SHA-256 of its file.
     pub sha256: [u8; 32],
 }
 
-/// What can be wrong with a model.
+/// What can be wrong with the model of a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ModelError {
+pub enum NetworkError {
     /// The weights are not those of the configuration.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// It is no whole context model.
-    #[error(transparent)]
-    Context(#[from] terrane_context::Error),
     /// The configuration cannot be read.
     #[error("its configuration cannot be read")]
     Config(#[from] toml::de::Error),
@@ -61,6 +62,15 @@ pub enum ModelError {
         "it has no tables for its symbols; `terrane tables MODEL OUT --data DIR` makes a model that has"
     )]
     NoTables,
+}
+
+impl From<NetworkError> for ModelError {
+    fn from(error: NetworkError) -> Self {
+        match error {
+            NetworkError::Memory(error) => Self::Memory(error),
+            error => Self::Network(Box::new(error)),
+        }
+    }
 }
 
 /// What a model needs of the configuration it was trained with.
@@ -104,7 +114,7 @@ pub fn table_arrays(tables: &TokenTables) -> Vec<(String, Array)> {
 
 impl TrainedModel {
     /// Reads a model from the bytes of its file.
-    pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self, ModelError> {
+    pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self, NetworkError> {
         Self::from_bytes_within(bytes, device, MemoryLimit::default())
     }
 
@@ -113,7 +123,7 @@ impl TrainedModel {
         bytes: &[u8],
         device: &Device,
         memory: MemoryLimit,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, NetworkError> {
         let mut weights = Weights::from_bytes(bytes)?;
         let missing = || WeightsError::Missing {
             name: CONFIG_KEY.into(),
@@ -126,7 +136,7 @@ impl TrainedModel {
                 weights
                     .arrays
                     .remove(&table_name(bits))
-                    .ok_or(ModelError::NoTables)?,
+                    .ok_or(NetworkError::NoTables)?,
             );
         }
         settings.method.check()?;
@@ -134,7 +144,7 @@ impl TrainedModel {
         for (bits, array) in WIDTHS.iter().zip(&arrays) {
             let is_part = |size: &f32| size.fract() == 0.0 && (1.0..65_536.0).contains(size);
             if array.shape != [channels, alphabet(*bits)] || !array.values.iter().all(is_part) {
-                return Err(ModelError::NoTables);
+                return Err(NetworkError::NoTables);
             }
         }
         let tables = TokenTables::from_sizes(channels, |bits| {
@@ -175,10 +185,11 @@ impl TrainedModel {
 
     /// The model inside this program: HUVR+SIREN of the small preset.
     pub fn built_in() -> &'static Self {
-        static MODEL: OnceLock<TrainedModel> = OnceLock::new();
-        MODEL.get_or_init(|| {
-            Self::from_bytes(BUILT_IN, &Device::flex()).expect("the model in the program is whole")
-        })
+        static MODEL: LazyLock<TrainedModel> = LazyLock::new(|| {
+            TrainedModel::from_bytes(BUILT_IN, &Device::flex())
+                .expect("the model in the program is whole")
+        });
+        &MODEL
     }
 
     /// The file of the built-in model.
@@ -189,5 +200,111 @@ impl TrainedModel {
     /// Tokens of a tile and their channels.
     pub fn token_shape(&self) -> [usize; 2] {
         self.config.token_shape()
+    }
+
+    fn tokens(&self, tokens: &[f32]) -> Tensor<3> {
+        let [count, channels] = self.token_shape();
+        let data = TensorData::new(tokens.to_vec(), [1, count, channels]);
+        Tensor::from_data(data, &Device::flex())
+    }
+}
+
+fn floats(tensor: Tensor<3>) -> Result<Vec<f32>, Error> {
+    let data = tensor.into_data().convert::<f32>();
+    data.try_to_vec().map_err(|_| Error::Device)
+}
+
+/// Runs work on a thread that is alone in its pool: what a network computes must not depend on how many threads share a
+/// matrix product.
+fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread_local! {
+        static POOL: Option<ThreadPool> = ThreadPoolBuilder::new().num_threads(1).build().ok();
+    }
+    POOL.with(|pool| match pool {
+        Some(pool) => pool.install(work),
+        // No thread can be started: this one is alone.
+        None => work(),
+    })
+}
+
+impl TokenModel for TrainedModel {
+    fn method(&self) -> terrane_format::Method {
+        self.config.method()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn sha256(&self) -> [u8; 32] {
+        self.sha256
+    }
+
+    fn side(&self) -> usize {
+        self.config.side()
+    }
+
+    fn token_shape(&self) -> [usize; 2] {
+        self.config.token_shape()
+    }
+
+    fn normalise(&self) -> Normalise {
+        self.normalise
+    }
+
+    fn tables(&self) -> &TokenTables {
+        &self.tables
+    }
+
+    fn working_bytes(&self) -> u64 {
+        self.config.working_bytes().unwrap_or(u64::MAX)
+    }
+
+    fn encode(&self, values: Vec<f32>) -> Result<Vec<f32>, Error> {
+        let side = self.config.side();
+        alone(|| {
+            let data = TensorData::new(values, [1, side, side]);
+            let tile = Tensor::from_data(data, &Device::flex());
+            floats(self.network.encode(tile, Precision::Full))
+        })
+    }
+
+    /// Patches pass into each other along their borders.
+    fn decode(&self, tokens: &[f32]) -> Result<Vec<f64>, Error> {
+        alone(|| {
+            let tokens = self.tokens(tokens);
+            match self.network.decode_rims(tokens.clone(), RIM) {
+                Some(rims) => Ok(rims.blend(self.config.side())),
+                None => {
+                    let values = floats(self.network.decode(tokens, Precision::Full))?;
+                    Ok(values.into_iter().map(f64::from).collect())
+                }
+            }
+        })
+    }
+
+    fn surface(&self, tokens: &[f32]) -> Option<Box<dyn TokenSurface>> {
+        let field = self.network.field(self.tokens(tokens))?;
+        Some(Box::new(field))
+    }
+}
+
+/// Reads models with burn, on the CPU.
+#[derive(Debug)]
+pub struct BurnNetworks;
+
+/// The networks of this crate, for [`terrane_codec::Models::with`].
+pub static NETWORKS: BurnNetworks = BurnNetworks;
+
+impl Networks for BurnNetworks {
+    fn load(&self, bytes: &[u8], memory: MemoryLimit) -> Result<Arc<dyn TokenModel>, ModelError> {
+        let model = TrainedModel::from_bytes_within(bytes, &Device::flex(), memory)?;
+        Ok(Arc::new(model))
+    }
+
+    fn built_in(&self) -> &[(Arc<dyn TokenModel>, &'static [u8])] {
+        static MODELS: LazyLock<[(Arc<dyn TokenModel>, &'static [u8]); 1]> =
+            LazyLock::new(|| [(Arc::new(TrainedModel::built_in().clone()) as _, BUILT_IN)]);
+        MODELS.as_slice()
     }
 }

@@ -1,7 +1,6 @@
-//! The heights of a tile as an encoder sees them, and searches for the step that gives a rate.
+//! The heights of a tile as an encoder sees them.
 
 use terrane_format::Window;
-use terrane_format::record::Integers;
 
 /// Steps that surveys store heights in, tried from the coarsest.
 const STEPS_M: [f64; 14] = [
@@ -20,17 +19,15 @@ const STEPS_M: [f64; 14] = [
     0.001,
     0.0001,
 ];
-/// Halvings of a search for a rate.
-const SEARCHES: u32 = 14;
 
 /// One tile's heights, NaN where there is no data.
-pub(crate) struct Source<'a> {
+pub(crate) struct TileHeights<'a> {
     pub(crate) heights: &'a [f64],
     pub(crate) missing: Option<Vec<bool>>,
     pub(crate) window: Window,
 }
 
-impl Source<'_> {
+impl TileHeights<'_> {
     pub(crate) fn is_missing(&self, index: usize) -> bool {
         self.missing.as_ref().is_some_and(|missing| missing[index])
     }
@@ -43,17 +40,15 @@ impl Source<'_> {
             .map(|(_, &value)| value)
     }
 
-    pub(crate) fn greatest(&self) -> f64 {
+    /// The greatest magnitude.
+    pub(crate) fn max_abs(&self) -> f64 {
         self.valid(self.heights)
-            .fold(0.0, |greatest, height| greatest.max(height.abs()))
+            .fold(0.0, |max, height| max.max(height.abs()))
     }
 
     /// The lowest and the highest.
     pub(crate) fn range(&self) -> (f64, f64) {
-        self.valid(self.heights)
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), height| {
-                (low.min(height), high.max(height))
-            })
+        range(self.valid(self.heights))
     }
 
     /// The height of all pixels, where they have one.
@@ -96,29 +91,13 @@ impl Source<'_> {
             .find(|&step| is_exact(step))
             .unwrap_or(0.0)
     }
+}
 
-    /// The bits of heights as integers in the order of the heights.
-    pub(crate) fn as_bits(&self) -> Integers {
-        let is_f32 = self
-            .valid(self.heights)
-            .all(|height| f64::from(height as f32) == height);
-        let values = self
-            .heights
-            .iter()
-            .map(|&height| match (height.is_nan(), is_f32) {
-                (true, _) => 0,
-                (_, true) => ordered(
-                    i64::from((height as f32).to_bits().cast_signed()),
-                    i64::from(i32::MAX),
-                ),
-                _ => ordered(height.to_bits().cast_signed(), i64::MAX),
-            });
-        Integers {
-            origin_m: 0.0,
-            step_m: if is_f32 { 0.0 } else { -1.0 },
-            values: values.collect(),
-        }
-    }
+/// The lowest and the highest of some heights.
+pub(crate) fn range(heights: impl Iterator<Item = f64>) -> (f64, f64) {
+    heights.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), height| {
+        (low.min(height), high.max(height))
+    })
 }
 
 /// Values in steps; 0 where there is none.
@@ -133,77 +112,4 @@ pub(crate) fn rounded(values: &[f64], step_m: f64) -> Vec<i64> {
             }
         })
         .collect()
-}
-
-/// Bits of a float as an integer that grows with it, and back: a negative one counts down from −1.
-fn ordered(bits: i64, magnitude: i64) -> i64 {
-    if bits < 0 { !(bits & magnitude) } else { bits }
-}
-
-pub(crate) fn integer_heights(integers: &Integers) -> Vec<f64> {
-    let Integers {
-        origin_m,
-        step_m,
-        values,
-    } = integers;
-    if *step_m > 0.0 {
-        return values
-            .iter()
-            .map(|&value| origin_m + value as f64 * step_m)
-            .collect();
-    }
-    values
-        .iter()
-        .map(|&value| {
-            if *step_m == 0.0 {
-                let bits = if value < 0 {
-                    (!value as u32) | 1 << 31
-                } else {
-                    value as u32
-                };
-                f64::from(f32::from_bits(bits))
-            } else {
-                f64::from_bits(if value < 0 {
-                    (!value).cast_unsigned() | 1 << 63
-                } else {
-                    value.cast_unsigned()
-                })
-            }
-        })
-        .collect()
-}
-
-/// The coarsest step whose error is no more than the target; `None` where nothing needs to be kept.
-pub(crate) fn search_rmse(target: f64, rmse: impl Fn(Option<f64>) -> f64) -> Option<f64> {
-    if rmse(None) <= target {
-        return None;
-    }
-    // A step of √12 times the error is right for small steps; coarser ones may do where most is nought.
-    let (mut fine, mut coarse) = (target, target * 64.0);
-    for _ in 0..SEARCHES {
-        let middle = (fine * coarse).sqrt();
-        if rmse(Some(middle)) <= target {
-            fine = middle;
-        } else {
-            coarse = middle;
-        }
-    }
-    Some(fine)
-}
-
-/// The finest step whose bytes fit a budget; `None` where nothing fits.
-pub(crate) fn search_size(budget: f64, largest: f64, size: impl Fn(f64) -> f64) -> Option<f64> {
-    let (mut fine, mut coarse) = (1e-5, 4.0 * largest.max(1e-3));
-    if size(coarse) > budget {
-        return None;
-    }
-    for _ in 0..SEARCHES {
-        let middle = (fine * coarse).sqrt();
-        if size(middle) <= budget {
-            coarse = middle;
-        } else {
-            fine = middle;
-        }
-    }
-    Some(coarse)
 }

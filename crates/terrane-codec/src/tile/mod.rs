@@ -11,16 +11,14 @@ mod residual;
 mod tokens;
 mod wavelet;
 
-use std::sync::OnceLock;
-
+use terrane_format::Window;
 use terrane_format::record::TileStatistics;
-use terrane_format::{Record, Window};
 
 pub use decoder::TileDecoder;
-pub(crate) use decoder::DECODING_BYTES;
-pub use encoder::{Rate, TileEncoder};
+pub use encoder::{CodedTile, Rate, TileEncoder};
 
 use crate::kernel::PixelJet;
+use crate::model::TokenModel;
 use tokens::DecodedTokens;
 
 /// A decoded tile.
@@ -35,4 +33,32 @@ pub struct Tile {
     /// What the record says of it.
     pub statistics: TileStatistics,
     tokens: Option<DecodedTokens>,
+}
+
+impl Tile {
+    /// Whether a pixel, counted from the tile's corner, has no data.
+    pub fn is_missing(&self, column: usize, row: usize) -> bool {
+        self.missing
+            .as_ref()
+            .is_some_and(|missing| missing[row * self.window.width + column])
+    }
+
+    /// Heights with NaN where there is no data.
+    pub fn valid_heights(&self) -> Vec<f64> {
+        match &self.missing {
+            Some(missing) => self
+                .heights
+                .iter()
+                .zip(missing)
+                .map(|(&height, &missing)| if missing { f64::NAN } else { height })
+                .collect(),
+            None => self.heights.clone(),
+        }
+    }
+
+    /// The surface of its tokens at a point in pixels from its corner, which may lie a little outside; `None` where it
+    /// has no tokens or their method has no surface of its own.
+    pub(crate) fn token_jet(&self, model: &dyn TokenModel, x: f64, y: f64) -> Option<PixelJet> {
+        self.tokens.as_ref()?.jet(model, self.window, x, y)
+    }
 }

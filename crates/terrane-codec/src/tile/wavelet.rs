@@ -2,28 +2,32 @@
 
 use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform};
 use terrane_format::Window;
-use terrane_format::record::{Details, Layer, Record, Remains, TileStatistics};
+use terrane_format::record::{Details, Layer};
 
+use super::decoder::TileDecoder;
+use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
+use super::heights::{TileHeights, range};
+use super::residual::residual;
 use crate::Error;
-use crate::file_model::FileModel;
 use crate::fill::fill;
-use crate::tile_codec::{FLOAT_MARGIN, Rate, TileCodec, add_remains};
-use crate::tile_source::{Source, rounded};
+use crate::model::FileModel;
+use crate::step_search::{Slope, StepSearch};
 
-/// How often a step is corrected.
-const SEARCHES: usize = 9;
-/// What part of an error or of a size is aimed at, and how far off it may be: never above the target.
-const AIM_RMSE: (f64, f64) = (0.996, 0.004);
-const AIM_SIZE: (f64, f64) = (0.991, 0.009);
+/// How often a step is tried.
+const MAX_TRIES: usize = 9;
 
-/// A coded tile: its record, the heights that come back, and the bytes of its parts.
-struct Coded {
-    record: Record,
-    heights: Vec<f64>,
-    bytes: usize,
+/// How a step is searched for.
+struct Search {
+    /// The first step.
+    step_m: f64,
+    /// What is aimed at.
+    target: f64,
+    /// How far off it may be, in natural logarithms: never above what was asked for.
+    near: f64,
+    slope: Slope,
 }
 
-impl TileCodec {
+impl TileEncoder {
     /// How symbols are chosen where the mean square error counts.
     fn choice(&self) -> Effort {
         match self.effort {
@@ -39,11 +43,12 @@ impl TileCodec {
     }
 
     /// Coefficients at the rate; `None` where integers are shorter or the heights are beyond a wavelet.
-    pub(crate) fn encode_context(
+    pub(super) fn encode_wavelet(
         &self,
-        source: &Source,
+        source: &TileHeights,
+        rate: Rate,
         codec: &Codec,
-    ) -> Option<(Record, Vec<f64>)> {
+    ) -> Option<Candidate> {
         let mut filled = source.heights.to_vec();
         if source.missing.is_some() {
             fill(&mut filled, source.window.width);
@@ -53,7 +58,7 @@ impl TileCodec {
             codec,
             heights: &filled,
         };
-        let coded = match self.rate {
+        let coded = match rate {
             Rate::Lossless => {
                 let step_m = source.exact_step(self.is_f32);
                 (step_m > 0.0)
@@ -61,34 +66,54 @@ impl TileCodec {
                     .flatten()
             }
             Rate::MaxError(bound) => self.within(&tile, bound),
-            Rate::Rmse(target) => self.at(&tile, target, |coded| {
-                source.rmse(&source.differences(&coded.heights), None)
-            }),
+            Rate::Rmse(target) => {
+                let target = target * 0.996;
+                let search = Search {
+                    step_m: target * 3.0,
+                    target,
+                    near: 0.004,
+                    slope: Slope {
+                        first: 0.8,
+                        min: 0.15,
+                        max: 3.0,
+                    },
+                };
+                self.search(&tile, search, |coded| {
+                    source.rmse(&source.differences(&coded.heights), None)
+                })
+            }
             Rate::Bpp(target) => {
+                let target = target * 0.991;
+                let search = Search {
+                    step_m: tile.roughness() * (2.0 - target).clamp(-8.0, 3.0).exp2(),
+                    target,
+                    near: 0.009,
+                    slope: Slope {
+                        first: -0.6,
+                        min: 0.15,
+                        max: 4.0,
+                    },
+                };
                 let pixels = source.heights.len() as f64;
-                self.at(&tile, target, |coded| coded.bytes as f64 * 8.0 / pixels)
+                self.search(&tile, search, |coded| coded.bytes() as f64 * 8.0 / pixels)
             }
             Rate::Step(step_m) => tile.lossy(step_m, self.choice(), None),
             Rate::Tokens | Rate::Overview { .. } => None,
         }?;
-        // What defeats a wavelet (noise, spikes) may be shorter as integers.
-        if matches!(self.rate, Rate::Lossless | Rate::MaxError(_)) {
-            let mut best = (coded.bytes, coded.record, coded.heights);
-            for step_m in self.integer_steps(source) {
-                let (record, heights) = self.encode_integers(source, step_m);
-                let bytes = size(&record, source);
-                if bytes < best.0 {
-                    best = (bytes, record, heights);
-                }
-            }
-            return Some((best.1, best.2));
+        if !matches!(rate, Rate::Lossless | Rate::MaxError(_)) {
+            return Some(coded);
         }
-        Some((coded.record, coded.heights))
+        // What defeats a wavelet (noise, spikes) may be shorter as integers.
+        let integers = self.integer_steps(source, rate).into_iter();
+        let integers = integers.map(|step_m| self.encode_integers(source, rate, step_m));
+        std::iter::once(coded)
+            .chain(integers)
+            .min_by_key(Candidate::bytes)
     }
 
     /// Steps of integers that are worth a try: the coarsest, and the source's own where it is hardly finer.
-    fn integer_steps(&self, source: &Source) -> Vec<f64> {
-        let step_m = self.integer_step(source);
+    fn integer_steps(&self, source: &TileHeights, rate: Rate) -> Vec<f64> {
+        let step_m = self.integer_step(source, rate);
         let own = source.exact_step(self.is_f32);
         let mut steps = vec![step_m];
         if own < step_m && own >= step_m / 2.0 {
@@ -99,8 +124,8 @@ impl TileCodec {
 
     /// The shortest of what keeps a bound: a wavelet with what it leaves over (steps as multiples of the bound, as they
     /// were best on the training tiles), or heights rounded to the bound.
-    fn within(&self, tile: &Filled, bound: f64) -> Option<Coded> {
-        let margin = FLOAT_MARGIN * (tile.source.greatest() + bound);
+    fn within(&self, tile: &Filled, bound: f64) -> Option<Candidate> {
+        let margin = FLOAT_MARGIN * (tile.source.max_abs() + bound);
         let within = bound - margin;
         if within <= 0.0 {
             return None;
@@ -128,50 +153,44 @@ impl TileCodec {
         wavelets
             .chain(whole)
             .chain(own)
-            .min_by_key(|coded| coded.bytes)
+            .min_by_key(Candidate::bytes)
     }
 
-    /// The step at which something measured reaches a target.
-    fn at(&self, tile: &Filled, target: f64, measure: impl Fn(&Coded) -> f64) -> Option<Coded> {
+    /// Coefficients of the step at which what is measured reaches its target.
+    fn search(
+        &self,
+        tile: &Filled,
+        search: Search,
+        measure: impl Fn(&Candidate) -> f64,
+    ) -> Option<Candidate> {
         let effort = self.choice();
-        let is_rate = matches!(self.rate, Rate::Bpp(_));
-        let (aim, near) = if is_rate { AIM_SIZE } else { AIM_RMSE };
-        let target = target * aim;
-        let mut step = if is_rate {
-            tile.roughness() * (2.0 - target).clamp(-8.0, 3.0).exp2()
-        } else {
-            target * 3.0
-        };
-        let mut best: Option<(f64, Coded)> = None;
-        // Logarithms of steps and of what they gave: the last two tell where to go.
-        let mut last: Option<(f64, f64)> = None;
-        for _ in 0..SEARCHES {
-            let coded = tile.lossy(step, effort, None)?;
-            let reached = measure(&coded).max(1e-12);
-            let miss = (reached / target).ln();
+        let mut steps = StepSearch::new(search.step_m, search.target, search.slope);
+        let mut best: Option<(f64, Candidate)> = None;
+        for _ in 0..MAX_TRIES {
+            let coded = tile.lossy(steps.step(), effort, None)?;
+            let reached = measure(&coded);
+            let miss = steps.miss(reached);
             // Above the target only where nothing below was found.
-            let distance = if miss > near { 10.0 + miss } else { -miss };
+            let distance = if miss > search.near {
+                10.0 + miss
+            } else {
+                -miss
+            };
             if best.as_ref().is_none_or(|(least, _)| distance < *least) {
                 best = Some((distance, coded));
             }
-            if miss.abs() <= near {
+            if miss.abs() <= search.near {
                 break;
             }
-            let slope = last.map_or(if is_rate { -0.6 } else { 0.8 }, |(at, value)| {
-                (reached.ln() - value) / (step.ln() - at)
-            });
-            let limits = if is_rate { (-4.0, -0.15) } else { (0.15, 3.0) };
-            let slope = if slope.is_finite() { slope } else { limits.1 };
-            last = Some((step.ln(), reached.ln()));
-            step *= (-miss / slope.clamp(limits.0, limits.1))
-                .clamp(-3.0, 3.0)
-                .exp();
+            steps.correct(reached);
         }
         best.map(|(_, coded)| coded)
     }
+}
 
+impl TileDecoder {
     /// Heights from coefficients.
-    pub(crate) fn decode_context(
+    pub(super) fn decode_wavelet(
         &self,
         details: &Details,
         window: Window,
@@ -182,7 +201,7 @@ impl TileCodec {
         let decoded = codec.decode(&details.bytes, size, transform(details), 0);
         let decoded = decoded.map_err(crate::model::ModelError::from)?;
         // What may be off is not rounded: an overview of a lossless file is.
-        let as_f32 = details.is_lossless && self.rate == Rate::Lossless && self.is_f32;
+        let as_f32 = details.is_lossless && self.as_f32;
         Ok(heights(details, &decoded, as_f32))
     }
 }
@@ -214,42 +233,17 @@ fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
         .collect()
 }
 
-fn size(record: &Record, source: &Source) -> usize {
-    record.to_bytes(0, source.window.width).len()
-}
-
 /// A tile whose gaps are filled.
 struct Filled<'a> {
-    source: &'a Source<'a>,
+    source: &'a TileHeights<'a>,
     codec: &'a Codec,
     heights: &'a [f64],
 }
 
 impl Filled<'_> {
-    fn coded(&self, details: Details, heights: Vec<f64>, remains: Option<Remains>) -> Coded {
-        let mut heights = heights;
-        if let Some(remains) = &remains {
-            add_remains(&mut heights, remains);
-        }
-        let record = Record {
-            statistics: TileStatistics::default(),
-            missing: self.source.missing.clone(),
-            layer: Layer::Details(details),
-            remains,
-        };
-        Coded {
-            bytes: size(&record, self.source),
-            record,
-            heights,
-        }
-    }
-
     /// The middle of the heights in whole steps; `None` where that is too far out for the step.
     fn offset(&self, step_m: f64) -> Option<f64> {
-        let (low, high) = self.heights.iter().fold(
-            (f64::INFINITY, f64::NEG_INFINITY),
-            |(low, high), &height| (low.min(height), high.max(height)),
-        );
+        let (low, high) = range(self.heights.iter().copied());
         let offset = ((low / 2.0 + high / 2.0) / step_m).round();
         (step_m.is_normal() && offset.abs() < 1e12).then_some(offset)
     }
@@ -267,7 +261,7 @@ impl Filled<'_> {
     }
 
     /// With a step, within a bound where one is given.
-    fn lossy(&self, step_m: f64, effort: Effort, within: Option<f64>) -> Option<Coded> {
+    fn lossy(&self, step_m: f64, effort: Effort, within: Option<f64>) -> Option<Candidate> {
         // As it will be stored.
         let step_m = f64::from(step_m as f32);
         let offset = self.offset(step_m)?;
@@ -292,16 +286,14 @@ impl Filled<'_> {
                 .source
                 .valid(&differences)
                 .any(|difference| difference.abs() > within);
-            is_needed.then(|| Remains {
-                step_m: 2.0 * within,
-                values: rounded(&differences, 2.0 * within),
-            })
+            is_needed.then(|| residual(&differences, 2.0 * within))
         });
-        Some(self.coded(details, heights, remains))
+        let layer = Layer::Details(details);
+        Some(Candidate::new(self.source, layer, remains, heights))
     }
 
     /// Rounded to whole steps, and these without loss.
-    fn lossless(&self, step_m: f64, as_f32: bool) -> Option<Coded> {
+    fn lossless(&self, step_m: f64, as_f32: bool) -> Option<Candidate> {
         let offset = self.offset(step_m)?;
         let Window { width, height, .. } = self.source.window;
         let values = self
@@ -318,6 +310,7 @@ impl Filled<'_> {
             bytes,
         };
         let heights = heights(&details, &decoded, as_f32);
-        Some(self.coded(details, heights, None))
+        let layer = Layer::Details(details);
+        Some(Candidate::new(self.source, layer, None, heights))
     }
 }

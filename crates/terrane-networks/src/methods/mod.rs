@@ -106,9 +106,9 @@ impl Rims {
                 let mut sum = 0.0;
                 for &(j, [y, ..]) in rows {
                     for &(i, [x, ..]) in columns {
-                        let place = (row + rim - j * patch) * wide + column + rim - i * patch;
+                        let pixel = (row + rim - j * patch) * wide + column + rim - i * patch;
                         sum +=
-                            x * y * f64::from(self.values[(j * across + i) * wide * wide + place]);
+                            x * y * f64::from(self.values[(j * across + i) * wide * wide + pixel]);
                     }
                 }
                 values.push(sum);
@@ -217,6 +217,13 @@ macro_rules! methods {
             pub fn token_shape(&self) -> [usize; 2] {
                 match self {
                     $(Self::$name(config) => config.token_shape(),)+
+                }
+            }
+
+            /// The method as files know it.
+            pub fn method(&self) -> terrane_format::Method {
+                match self {
+                    $(Self::$name(_) => terrane_format::Method::$name,)+
                 }
             }
 

@@ -4,10 +4,7 @@
 //! of the raster.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window};
 
 use crate::Error;
@@ -15,8 +12,9 @@ use crate::encode::Heights;
 use crate::fill::halve;
 use crate::journal::Journal;
 use crate::measured::Measured;
+use crate::parallel::in_parallel;
 use crate::resources::Resources;
-use crate::tile_codec::TileCodec;
+use crate::tile::TileEncoder;
 
 /// Pixels that are read at a time, so that a strip of any width is read in parts. As wide as that a raster whose blocks
 /// are whole rows is read once.
@@ -33,12 +31,10 @@ pub(crate) struct EncodedTile {
 /// Makes the tiles of strips.
 pub(crate) struct Coder<'a> {
     pub(crate) pyramid: &'a Pyramid,
-    codec: &'a TileCodec,
+    encoder: &'a TileEncoder,
     journal: Option<&'a Journal>,
     jobs: usize,
     memory: MemoryLimit,
-    /// Threads that are alone, one per job: what a network computes must not depend on how many share a product.
-    alone: Vec<ThreadPool>,
 }
 
 /// A part of a level, whose rows come from the top.
@@ -64,7 +60,7 @@ impl Part {
         }
     }
 
-    /// The same ground at half the resolution; its first tile must have an even place.
+    /// The same ground at half the resolution; its first tile must have an even column and row.
     pub(crate) fn halved(&self) -> Self {
         Self {
             level: self.level + 1,
@@ -108,7 +104,7 @@ impl Strip {
 pub(crate) type Take<'a> = dyn FnMut(EncodedTile) -> Result<(), Error> + 'a;
 
 /// A part of a raster and its overviews, from the finest level that is made here to the coarsest.
-pub(crate) struct Cascade<'a> {
+pub(crate) struct PyramidBuilder<'a> {
     coder: Coder<'a>,
     strips: Vec<Strip>,
     /// Rows at half the resolution of the last level, where somebody else goes on with them.
@@ -119,7 +115,7 @@ pub(crate) struct Cascade<'a> {
     held: u64,
 }
 
-impl<'a> Cascade<'a> {
+impl<'a> PyramidBuilder<'a> {
     /// Starts at a part and makes all levels up to `last`.
     pub(crate) fn new(coder: Coder<'a>, part: Part, last: u8) -> Self {
         let is_top = last + 1 >= coder.pyramid.levels();
@@ -324,78 +320,40 @@ impl<'a> Coder<'a> {
     /// A coder with as many threads as the resources allow.
     pub(crate) fn new(
         pyramid: &'a Pyramid,
-        codec: &'a TileCodec,
+        encoder: &'a TileEncoder,
         journal: Option<&'a Journal>,
         resources: Resources,
     ) -> Result<Self, Error> {
-        let jobs = resources.jobs_of(codec.encoding_bytes(pyramid.side().into()))?;
-        let alone = if codec.has_network() {
-            (0..jobs)
-                .map(|_| ThreadPoolBuilder::new().num_threads(1).build())
-                .collect::<Result<_, _>>()
-                .map_err(|error| Error::Threads(error.to_string()))?
-        } else {
-            Vec::new()
-        };
+        let jobs = resources.jobs_of(encoder.encoding_bytes(pyramid.side().into()))?;
         Ok(Self {
             pyramid,
-            codec,
+            encoder,
             journal,
             jobs,
             memory: resources.memory,
-            alone,
         })
     }
 
     /// Encodes tiles of one strip on all threads; those with data, in their order.
     fn tiles(&self, level: u8, first: TileId, blocks: &Blocks) -> Result<Vec<EncodedTile>, Error> {
         let blocks: Vec<(&usize, &Vec<f64>)> = blocks.iter().collect();
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<EncodedTile>>> =
-            Mutex::new(blocks.iter().map(|_| None).collect());
-        let failure: Mutex<Option<Error>> = Mutex::new(None);
-        let work = |alone: Option<&ThreadPool>| {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let failed = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                if index >= blocks.len() || failed.is_some() {
-                    return;
-                }
-                drop(failed);
-                let (column, heights) = blocks[index];
-                let id = TileId {
-                    column: first.column + column,
-                    row: first.row,
-                };
-                let tile = || self.tile(LevelTile { level, id }, heights);
-                match alone.map_or_else(tile, |pool| pool.install(tile)) {
-                    Ok(encoded) => {
-                        done.lock().unwrap_or_else(PoisonError::into_inner)[index] = encoded;
-                    }
-                    Err(error) => {
-                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    }
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for job in 0..self.jobs.min(blocks.len()) {
-                scope.spawn(move || work(self.alone.get(job)));
-            }
-        });
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let done = in_parallel(blocks.len(), self.jobs, &|index| {
+            let (column, heights) = blocks[index];
+            let id = TileId {
+                column: first.column + column,
+                row: first.row,
+            };
+            self.tile(LevelTile { level, id }, heights)
+        })?;
         Ok(done.into_iter().flatten().collect())
     }
 
     /// Encodes a tile; `None` where it has no data.
-    fn tile(&self, place: LevelTile, heights: &[f64]) -> Result<Option<EncodedTile>, Error> {
-        let window = self.pyramid.window(place)?;
-        let number = self.pyramid.number(place)?;
+    fn tile(&self, tile: LevelTile, heights: &[f64]) -> Result<Option<EncodedTile>, Error> {
+        let window = self.pyramid.window(tile)?;
+        let number = self.pyramid.number(tile)?;
         let encoded = |(bytes, measured)| EncodedTile {
-            level: place.level,
+            level: tile.level,
             number,
             bytes,
             measured,
@@ -403,13 +361,14 @@ impl<'a> Coder<'a> {
         if let Some(known) = self.journal.and_then(|journal| journal.tile(number)) {
             return Ok(Some(encoded(known)));
         }
-        let codec = self.codec.for_level(place.level);
-        let Some((record, measured)) = codec.encode(heights, window)? else {
+        let encoder = self.encoder.for_level(tile.level);
+        let Some(coded) = encoder.encode(heights, window)? else {
             return Ok(None);
         };
-        let bytes = record.to_bytes(number, window.width);
-        if place.level == 0 {
-            codec.check_reached(&bytes, window)?;
+        let measured = coded.measured;
+        let bytes = coded.to_bytes(number);
+        if tile.level == 0 {
+            encoder.check_reached(&bytes, window)?;
         }
         Ok(Some(encoded((bytes, measured))))
     }

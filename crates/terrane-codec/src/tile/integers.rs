@@ -1,0 +1,159 @@
+//! A tile as integers of a step, or as the bits of its heights: always possible.
+
+use terrane_format::integers::Prediction;
+use terrane_format::record::{Integers, Layer};
+
+use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
+use super::heights::{TileHeights, rounded};
+use super::residual::{step_for_bytes, step_for_rmse};
+use crate::fill::fill;
+
+/// Integers beyond this do not count all steps as 64-bit floats.
+const MAX_STEPS: f64 = 2_251_799_813_685_248.0;
+
+impl TileEncoder {
+    /// The coarsest step of integers that gives the rate.
+    pub(super) fn integer_step(&self, tile: &TileHeights, rate: Rate) -> f64 {
+        let max = tile.max_abs();
+        let exact = || tile.exact_step(self.is_f32);
+        match rate {
+            Rate::MaxError(bound) => {
+                let step_m = 2.0 * (bound - FLOAT_MARGIN * (max + bound));
+                // A source that is coarser than its bound is kept as it is.
+                step_m.max(exact())
+            }
+            Rate::Rmse(target) => step_for_rmse(target, |step| tile.rmse(tile.heights, step))
+                .unwrap_or(max.max(1.0)),
+            Rate::Bpp(target) => {
+                let budget = target * tile.heights.len() as f64 / 8.0;
+                step_for_bytes(tile, tile.heights, Prediction::Median, (budget, max))
+                    .unwrap_or(max.max(1.0))
+            }
+            Rate::Step(step_m) => step_m,
+            Rate::Tokens | Rate::Lossless | Rate::Overview { .. } => exact(),
+        }
+    }
+
+    /// Heights as integers of a step, or as their bits where there is none.
+    pub(super) fn encode_integers(
+        &self,
+        tile: &TileHeights,
+        rate: Rate,
+        step_m: f64,
+    ) -> Candidate {
+        let is_countable = step_m > 0.0 && tile.max_abs() / step_m < MAX_STEPS;
+        let integers = if is_countable {
+            Integers {
+                origin_m: 0.0,
+                step_m,
+                values: rounded(tile.heights, step_m),
+            }
+        } else {
+            as_bits(tile)
+        };
+        let mut heights = metres(&integers);
+        if rate == Rate::Lossless && self.is_f32 {
+            round_to_f32(&mut heights);
+        }
+        Candidate::new(tile, Layer::Integers(integers), None, heights)
+    }
+}
+
+/// A tile whose heights are all the same.
+pub(super) fn encode_flat(tile: &TileHeights, height: f64) -> Candidate {
+    let integers = Integers {
+        origin_m: height,
+        step_m: 1.0,
+        values: vec![0; tile.heights.len()],
+    };
+    let heights = vec![height; tile.heights.len()];
+    Candidate::new(tile, Layer::Integers(integers), None, heights)
+}
+
+/// Heights from integers; those of missing pixels continue their neighbours.
+pub(super) fn decode(
+    integers: &Integers,
+    missing: Option<&[bool]>,
+    width: usize,
+    as_f32: bool,
+) -> Vec<f64> {
+    let mut heights = metres(integers);
+    if as_f32 {
+        round_to_f32(&mut heights);
+    }
+    if let Some(missing) = missing {
+        // Their integers mean nothing, and a surface beside them should not fall to them.
+        for (height, _) in heights.iter_mut().zip(missing).filter(|(_, missing)| **missing) {
+            *height = f64::NAN;
+        }
+        fill(&mut heights, width);
+    }
+    heights
+}
+
+fn round_to_f32(heights: &mut [f64]) {
+    for height in heights {
+        *height = f64::from(*height as f32);
+    }
+}
+
+/// The bits of heights as integers in the order of the heights.
+fn as_bits(tile: &TileHeights) -> Integers {
+    let is_f32 = tile
+        .valid(tile.heights)
+        .all(|height| f64::from(height as f32) == height);
+    let values = tile
+        .heights
+        .iter()
+        .map(|&height| match (height.is_nan(), is_f32) {
+            (true, _) => 0,
+            (_, true) => ordered(
+                i64::from((height as f32).to_bits().cast_signed()),
+                i64::from(i32::MAX),
+            ),
+            _ => ordered(height.to_bits().cast_signed(), i64::MAX),
+        });
+    Integers {
+        origin_m: 0.0,
+        step_m: if is_f32 { 0.0 } else { -1.0 },
+        values: values.collect(),
+    }
+}
+
+/// Bits of a float as an integer that grows with it: a negative one counts down from −1.
+fn ordered(bits: i64, magnitude: i64) -> i64 {
+    if bits < 0 { !(bits & magnitude) } else { bits }
+}
+
+fn metres(integers: &Integers) -> Vec<f64> {
+    let Integers {
+        origin_m,
+        step_m,
+        values,
+    } = integers;
+    if *step_m > 0.0 {
+        return values
+            .iter()
+            .map(|&value| origin_m + value as f64 * step_m)
+            .collect();
+    }
+    values
+        .iter()
+        .map(|&value| {
+            if *step_m == 0.0 {
+                let bits = if value < 0 {
+                    (!value as u32) | 1 << 31
+                } else {
+                    value as u32
+                };
+                f64::from(f32::from_bits(bits))
+            } else {
+                f64::from_bits(if value < 0 {
+                    (!value).cast_unsigned() | 1 << 63
+                } else {
+                    value.cast_unsigned()
+                })
+            }
+        })
+        .collect()
+}

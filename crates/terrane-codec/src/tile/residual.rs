@@ -1,0 +1,58 @@
+//! What a layer leaves over: differences in steps, added to what it decodes to.
+
+use terrane_format::integers::{self, Prediction};
+use terrane_format::record::Remains;
+
+use super::heights::{TileHeights, rounded};
+use crate::step_search::bisect;
+
+/// The coarsest step for the differences whose error is no more than the target; `None` where nothing needs to be kept.
+pub(super) fn step_for_rmse(target: f64, rmse: impl Fn(Option<f64>) -> f64) -> Option<f64> {
+    if rmse(None) <= target {
+        return None;
+    }
+    // A step of √12 times the error is right for small steps; coarser ones may do where most is zero.
+    let (fine, _) = bisect(target, target * 64.0, |step| rmse(Some(step)) <= target);
+    Some(fine)
+}
+
+/// The finest step whose bytes fit a budget; `None` where nothing fits.
+pub(super) fn step_for_bytes(
+    tile: &TileHeights,
+    values: &[f64],
+    prediction: Prediction,
+    (budget, largest): (f64, f64),
+) -> Option<f64> {
+    let size = |step| {
+        let symbols = rounded(values, step);
+        let missing = tile.missing.as_deref();
+        integers::encode(&symbols, tile.window.width, prediction, missing).len() as f64
+    };
+    let coarsest = 4.0 * largest.max(1e-3);
+    if size(coarsest) > budget {
+        return None;
+    }
+    let (_, coarse) = bisect(1e-5, coarsest, |step| size(step) > budget);
+    Some(coarse)
+}
+
+/// Differences in steps.
+pub(super) fn residual(differences: &[f64], step_m: f64) -> Remains {
+    Remains {
+        step_m,
+        values: rounded(differences, step_m),
+    }
+}
+
+/// What a residual stands for, in metres, added to heights and given back.
+pub(super) fn add(heights: &mut [f64], residual: &Remains) -> Vec<f64> {
+    let metres: Vec<f64> = residual
+        .values
+        .iter()
+        .map(|&value| value as f64 * residual.step_m)
+        .collect();
+    for (height, metres) in heights.iter_mut().zip(&metres) {
+        *height += metres;
+    }
+    metres
+}

@@ -1,0 +1,26 @@
+//! The neural representations of terrain: TransINR, Functa, HUVR and HUVR+SIREN.
+//!
+//! A [`methods::MethodConfig`] makes a network; a [`TrainedModel`] is one with weights and tables, which codes the tiles
+//! of files as a [`terrane_codec::TokenModel`]. [`NETWORKS`] reads such models for [`terrane_codec::Models`].
+
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod cost;
+pub mod dinov3;
+pub mod distillation;
+pub mod field;
+pub mod init;
+#[cfg(feature = "libtorch")]
+mod libtorch;
+pub mod methods;
+pub mod model;
+mod outline;
+pub mod random;
+pub mod released;
+pub mod tape;
+mod wave;
+pub mod weights;
+
+pub use model::{NETWORKS, NetworkError, TrainedModel};
+pub use outline::ArrayShape;
