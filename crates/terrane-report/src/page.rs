@@ -69,12 +69,12 @@ impl Page {
     }
 
     /// Whether a file is a page of this program; those of 0.1.0 are known by their colours.
-    pub fn is_page(html: &str) -> bool {
+    pub(crate) fn is_page(html: &str) -> bool {
         html.contains(GENERATOR) || html.contains(&properties(":root", &COLOURS))
     }
 
     /// Adds a list of the headings that follow, each a link to its place.
-    pub fn contents(&mut self, headings: &[&str]) {
+    pub(crate) fn contents(&mut self, headings: &[&str]) {
         self.body
             .push_str("<nav class=\"contents\" aria-label=\"Contents\">\n<ol>\n");
         for (index, text) in headings.iter().enumerate() {

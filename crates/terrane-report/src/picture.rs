@@ -1,4 +1,4 @@
-//! Pictures of terrain: hillshade, tinted relief and error maps, as RGBA and PNG.
+//! Pictures of terrain: tinted relief and error maps, as RGBA and PNG.
 
 use std::collections::BTreeSet;
 
@@ -108,21 +108,6 @@ impl Picture {
     }
 }
 
-/// Shades terrain in grey as `gdaldem hillshade -compute_edges` does, with Horn's gradient.
-pub fn hillshade(
-    heights: &[f32],
-    width: usize,
-    height: usize,
-    pixel_m: f64,
-    light: &Light,
-) -> Picture {
-    let sun = Sun::new(light);
-    Picture::paint(heights, width, height, |cell| {
-        let lit = sun.shade(gradient(heights, width, cell, pixel_m));
-        [(1.0 + 254.0 * lit + 0.5) as u8; 3]
-    })
-}
-
 /// Draws shaded relief over a hypsometric tint: sage lowlands, sandy slopes, pale summits.
 pub fn relief(
     heights: &[f32],
@@ -177,7 +162,7 @@ pub enum Colours {
 
 impl Colours {
     /// The colour at a place from 0, the low end, to 1, the high end.
-    pub fn at(self, place: f64) -> [u8; 3] {
+    pub(crate) fn at(self, place: f64) -> [u8; 3] {
         let stops = match self {
             Self::Sequential => &VIRIDIS[..],
             Self::Diverging => &ERROR[..],
@@ -190,7 +175,7 @@ impl Colours {
 const STEPS: f64 = 254.0;
 
 /// Maps values to colours in 254 steps, saturating outside `low` to `high`.
-pub fn map(
+pub(crate) fn map(
     values: &[f32],
     width: usize,
     height: usize,
@@ -346,9 +331,13 @@ mod tests {
         (0..SIDE * SIDE).map(height).collect()
     }
 
+    /// The light on every pixel, in the grey values of `gdaldem hillshade -compute_edges`.
     fn grey(heights: &[f32]) -> Vec<u8> {
-        let picture = hillshade(heights, SIDE, SIDE, 2.0, &Light::default());
-        picture.rgba.chunks_exact(4).map(|pixel| pixel[0]).collect()
+        let sun = Sun::new(&Light::default());
+        let shade = |cell| sun.shade(gradient(heights, SIDE, cell, 2.0));
+        (0..heights.len())
+            .map(|cell| (1.0 + 254.0 * shade(cell) + 0.5) as u8)
+            .collect()
     }
 
     #[test]
@@ -373,14 +362,15 @@ mod tests {
     fn missing_heights_are_transparent_and_leave_their_neighbours_alone() {
         let mut heights = plane(1.0, 0.0);
         heights[3 * SIDE + 3] = f32::NAN;
-        let picture = hillshade(&heights, SIDE, SIDE, 2.0, &Light::default());
-        for (cell, pixel) in picture.rgba.chunks_exact(4).enumerate() {
-            let expected = if cell == 3 * SIDE + 3 {
-                [0; 4]
+        let (light, tint) = (Light::default(), Tint::default());
+        let picture = relief(&heights, SIDE, SIDE, 2.0, &light, &tint);
+        let pixels = picture.rgba.chunks_exact(4).zip(grey(&heights));
+        for (cell, (pixel, grey)) in pixels.enumerate() {
+            if cell == 3 * SIDE + 3 {
+                assert_eq!(pixel, [0; 4]);
             } else {
-                [218, 218, 218, 255]
-            };
-            assert_eq!(pixel, expected, "cell {cell}");
+                assert_eq!((pixel[3], grey), (255, 218), "cell {cell}");
+            }
         }
     }
 

@@ -41,7 +41,7 @@ pub struct Report {
 
 impl Report {
     /// The report as one page that needs nothing from elsewhere.
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let mut page = Page::new(&self.title, &self.introduction);
         if self.sections.len() > 1 {
             let headings = self.sections.iter().map(|section| section.heading.as_str());

@@ -223,7 +223,7 @@ impl Table {
     }
 
     /// The table in HTML with its heading, its note, and its CSV and JSON to take away.
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let title = escape(&self.title);
         let (open, close) = if self.rows.len() > LONG {
             let summary = format!("<details><summary>{} rows</summary>\n", self.rows.len());

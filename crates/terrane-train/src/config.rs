@@ -257,7 +257,7 @@ impl Config {
     }
 
     /// The configuration as TOML.
-    pub fn to_toml(&self) -> String {
+    pub(crate) fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("a configuration has only types that TOML knows")
     }
 }

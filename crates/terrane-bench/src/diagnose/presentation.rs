@@ -1,7 +1,7 @@
 //! Tables and figures of the diagnostics.
 
 use terrane_report::Section;
-use terrane_report::figure::{Axis, Figure, Series, Style, bar_chart, line_chart};
+use terrane_report::figure::{Axis, Figure, Series, Style, line_chart};
 use terrane_report::table::{Cell, Column, Table};
 use terrane_train::measure::TileMeasures;
 
@@ -34,7 +34,7 @@ impl Fitted {
 }
 
 /// What amortisation costs: each fit beside what the encoder gives for the same tiles.
-pub fn gap_table(fits: &[&Fitted]) -> Table {
+fn gap_table(fits: &[&Fitted]) -> Table {
     let mut columns = vec![
         Column::new("optimised", "optimised per tile", 0),
         Column::new("numbers", "numbers", 0),
@@ -70,33 +70,8 @@ pub fn gap_table(fits: &[&Fitted]) -> Table {
     table
 }
 
-/// The decomposition of the amortization gap as bars.
-pub fn gap_figure(fits: &[&Fitted]) -> Figure {
-    let groups: Vec<_> = fits
-        .iter()
-        .map(|fit| {
-            let bars = vec![
-                ("amortised".to_owned(), fit.amortised.mean.psnr_db),
-                ("fitted".to_owned(), fit.fitted.mean.psnr_db),
-            ];
-            (
-                format!("{}, {} tiles", fit.name(), fit.amortised.tiles),
-                bars,
-            )
-        })
-        .collect();
-    let caption = "What is gained when tokens, or tokens and all that decodes them, are optimised for every tile.";
-    bar_chart(
-        "gap",
-        "Amortization gap",
-        caption,
-        Axis::linear("PSNR dB"),
-        &groups,
-    )
-}
-
 /// PSNR over the steps of fits.
-pub fn curve_figure(fits: &[&Fitted]) -> Figure {
+pub(crate) fn curve_figure(fits: &[&Fitted]) -> Figure {
     let series: Vec<Series> = fits
         .iter()
         .map(|fit| {
@@ -138,7 +113,7 @@ impl TokenStructure {
     }
 
     /// Ranks, participation ratios and largest correlations.
-    pub fn summary_table(&self) -> Table {
+    fn summary_table(&self) -> Table {
         let columns = vec![
             Column::new("tokens", "tokens", 0),
             Column::new("count", "count", 0),
@@ -178,7 +153,7 @@ impl TokenStructure {
     }
 
     /// Variances along the principal directions.
-    pub fn spectrum_table(&self) -> Table {
+    fn spectrum_table(&self) -> Table {
         let columns = vec![
             Column::new("component", "component", 0),
             Column::new("share", "share", 4),
@@ -208,7 +183,7 @@ impl TokenStructure {
     }
 
     /// Correlations of every dimension.
-    pub fn correlation_table(&self) -> Table {
+    fn correlation_table(&self) -> Table {
         let columns = vec![
             Column::new("dimension", "dimension", 0),
             Column::new("pearson_m", "ρ metres", 3),
@@ -230,7 +205,7 @@ impl TokenStructure {
     }
 
     /// Agreement of neighbours.
-    pub fn neighbour_table(&self) -> Table {
+    fn neighbour_table(&self) -> Table {
         let columns = vec![
             Column::new("heights", "heights", 0),
             Column::new("tokens", "tokens", 0),
@@ -263,7 +238,7 @@ impl TokenStructure {
     }
 
     /// The spectrum on a logarithmic axis.
-    pub fn spectrum_figure(&self) -> Figure {
+    fn spectrum_figure(&self) -> Figure {
         let line = |name: &str, spectrum: &Spectrum| {
             let shares = shares(spectrum).into_iter().enumerate();
             let points = shares.map(|(index, (share, _))| ((index + 1) as f64, share));
@@ -281,7 +256,7 @@ impl TokenStructure {
     }
 
     /// Correlations without their signs.
-    pub fn correlation_figure(&self) -> Figure {
+    fn correlation_figure(&self) -> Figure {
         let line = |name: &str, values: &[f64]| {
             let values = values.iter().enumerate();
             let points = values.map(|(dimension, value)| (dimension as f64, value.abs()));
@@ -300,7 +275,7 @@ impl TokenStructure {
     }
 
     /// The dimension that follows heights most.
-    pub fn scatter_figure(&self) -> Figure {
+    fn scatter_figure(&self) -> Figure {
         let points = self
             .samples
             .iter()
@@ -329,7 +304,7 @@ impl Sirens {
     }
 
     /// Every tile and the mean.
-    pub fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let mut columns = vec![Column::new("tile", "tile", 0)];
         columns.extend(measure_columns());
         columns.push(Column::new("minutes", "minutes", 2));
@@ -358,7 +333,7 @@ impl Sirens {
     }
 
     /// Means over tiles at the steps that were looked at.
-    pub fn curve_table(&self) -> Table {
+    fn curve_table(&self) -> Table {
         let mut columns = vec![Column::new("step", "step", 0)];
         columns.extend(measure_columns());
         let mut table = Table::new("siren-curve", "Networks of sines over steps", "", columns);
@@ -382,7 +357,7 @@ impl Sirens {
     }
 
     /// PSNR over steps, tile by tile and in the mean.
-    pub fn curve_figure(&self) -> Figure {
+    pub(crate) fn curve_figure(&self) -> Figure {
         let line = |name: &str, style: Style, curve: &[SirenPoint]| {
             let points = curve.iter().map(|point| (point.step as f64, point.psnr_db));
             Series::new(name, style, points.collect())

@@ -21,14 +21,6 @@ pub struct Passes {
     pub timed: usize,
 }
 
-impl Passes {
-    /// The paper's numbers.
-    pub const PAPER: Self = Self {
-        warm_up: 10,
-        timed: 100,
-    };
-}
-
 /// Milliseconds for one tile, to encode and to decode it.
 pub(crate) fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> Result<Table> {
     let note = format!(

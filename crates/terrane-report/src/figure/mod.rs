@@ -41,7 +41,7 @@ pub struct Figure {
 
 impl Figure {
     /// The chart in both layouts, of which the reader's screen shows one, with its caption.
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let caption = if self.caption.is_empty() {
             String::new()
         } else {

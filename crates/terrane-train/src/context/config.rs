@@ -33,7 +33,7 @@ pub struct ContextConfig {
 
 impl ContextConfig {
     /// Refuses values that no training can have.
-    pub fn check(&self) -> Check {
+    pub(crate) fn check(&self) -> Check {
         let Widths {
             reach,
             stem,
@@ -63,7 +63,7 @@ impl ContextConfig {
     }
 
     /// Bytes that a training takes, as far as one can tell beforehand; `None` where nobody could count them.
-    pub fn training_bytes(&self) -> Option<u64> {
+    pub(crate) fn training_bytes(&self) -> Option<u64> {
         let layers = self.widths.layers();
         let sum = |of: fn(usize, usize) -> usize| -> u64 {
             layers
@@ -85,7 +85,7 @@ impl ContextConfig {
     }
 
     /// The configuration as TOML.
-    pub fn to_toml(&self) -> String {
+    pub(crate) fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("a configuration has only types that TOML knows")
     }
 }

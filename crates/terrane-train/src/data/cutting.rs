@@ -123,7 +123,7 @@ fn rasters(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Hands over every tile of `side` pixels, `stride` apart, that has no missing height; memory is bounded by
 /// `PIECE_COLUMNS` × `side` pixels.
-pub fn cut_raster(
+fn cut_raster(
     raster: &dyn RasterSource,
     side: usize,
     stride: usize,

@@ -50,7 +50,7 @@ pub struct Source {
 
 impl Source {
     /// What is kept of a raster.
-    pub fn new(info: &RasterInfo, region: String, split: String, resolution_m: f64) -> Self {
+    pub(crate) fn new(info: &RasterInfo, region: String, split: String, resolution_m: f64) -> Self {
         let a = info.georeference.anchor;
         let crs = &info.georeference.crs;
         Self {
@@ -198,11 +198,6 @@ impl Dataset {
         self.side
     }
 
-    /// The rasters the tiles were cut from.
-    pub fn sources(&self) -> &[Source] {
-        &self.sources
-    }
-
     /// All tiles, in the order of their numbers.
     pub fn tiles(&self) -> &[TileRecord] {
         &self.tiles
@@ -274,14 +269,14 @@ pub struct DatasetWriter {
 
 impl DatasetWriter {
     /// Refuses a target that [`DatasetWriter::create`] refuses.
-    pub fn check(target: &Path, existing: Existing, inputs: &[&Path]) -> Result<()> {
+    pub(crate) fn check(target: &Path, existing: Existing, inputs: &[&Path]) -> Result<()> {
         AtomicFolder::check(target, existing, KIND, inputs)?;
         Ok(())
     }
 
     /// Starts a dataset of tiles of `side` × `side` pixels; only another dataset is replaced by it, and none that is,
     /// holds or lies in an input.
-    pub fn create(
+    pub(crate) fn create(
         target: &Path,
         side: usize,
         existing: Existing,
@@ -312,12 +307,12 @@ impl DatasetWriter {
     }
 
     /// Adds a raster that the next tiles come from.
-    pub fn add_source(&mut self, source: Source) {
+    pub(crate) fn add_source(&mut self, source: Source) {
         self.header.sources.push(source);
     }
 
     /// Adds a tile of the last source, from its first column and row.
-    pub fn add_tile(&mut self, column: usize, row: usize, heights_m: &[f32]) -> Result<()> {
+    pub(crate) fn add_tile(&mut self, column: usize, row: usize, heights_m: &[f32]) -> Result<()> {
         let count = heights_m.len() as f64;
         let mean = heights_m
             .iter()
@@ -350,7 +345,7 @@ impl DatasetWriter {
     }
 
     /// Completes the dataset and gives it its name.
-    pub fn finish(mut self) -> Result<Dataset> {
+    pub(crate) fn finish(mut self) -> Result<Dataset> {
         self.tiles
             .flush()
             .map_err(|error| self.failed(TILES, error))?;

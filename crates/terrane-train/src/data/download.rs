@@ -142,7 +142,7 @@ pub struct Fetched {
 }
 
 /// Puts the link's file complete into `folder`, with its checksum in `<name>.sha256` beside it.
-pub fn fetch(
+pub(crate) fn fetch(
     link: &Link,
     folder: &Path,
     options: &Options,

@@ -21,7 +21,7 @@ pub struct LinkError {
 /// One file of a link list, as [`parse_links`] accepts it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Link {
+pub(crate) struct Link {
     /// Address, http or https.
     pub url: String,
     /// Last segment of the address's path, safe as a file name.
@@ -34,7 +34,7 @@ pub struct Link {
 
 /// What the name of a swissALTI3D file says about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SourceTile {
+pub(crate) struct SourceTile {
     /// Year of the survey.
     pub year: u16,
     /// Western edge in kilometres.
@@ -47,7 +47,7 @@ pub struct SourceTile {
 
 impl SourceTile {
     /// Reads a name such as `swissalti3d_2019_2501-1120_0.5_2056_5728.tif`.
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let name = name.strip_prefix("swissalti3d_")?;
         let (fields, _) = name.split_once("_2056_5728.")?;
         let fields: Vec<&str> = fields.split(['_', '-']).collect();

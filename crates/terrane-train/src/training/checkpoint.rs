@@ -101,7 +101,7 @@ pub fn read_teacher(path: &Path, device: &Device, memory: MemoryLimit) -> Result
 }
 
 /// Writes what an optimiser remembers.
-pub fn write_state(path: &Path, state: &State) -> Result<()> {
+pub(crate) fn write_state(path: &Path, state: &State) -> Result<()> {
     let mut weights = Weights::default();
     let mut insert = |name: &str, tensor: &Tensor<1>| {
         let data = tensor.clone().into_data();
@@ -125,7 +125,7 @@ pub fn write_state(path: &Path, state: &State) -> Result<()> {
 }
 
 /// Reads what an optimiser remembered.
-pub fn read_state(path: &Path, device: &Device) -> Result<State> {
+pub(crate) fn read_state(path: &Path, device: &Device) -> Result<State> {
     let mut weights = read(path, MemoryLimit::of_machine())?;
     let damaged = |source| Error::Weights {
         path: path.to_owned(),
@@ -155,7 +155,7 @@ pub fn read_state(path: &Path, device: &Device) -> Result<State> {
 }
 
 /// Reads named arrays from a safetensors file or a PyTorch checkpoint.
-pub fn read(path: &Path, memory: MemoryLimit) -> Result<Weights> {
+pub(crate) fn read(path: &Path, memory: MemoryLimit) -> Result<Weights> {
     let damaged = |source| Error::Weights {
         path: path.to_owned(),
         source,

@@ -32,7 +32,7 @@ impl Differentiation {
     }
 
     /// The device on which a network learns.
-    pub fn device(self, device: &Device) -> Device {
+    pub(crate) fn device(self, device: &Device) -> Device {
         match self {
             Self::Burn => device.clone().autodiff(),
             #[cfg(feature = "libtorch")]
@@ -66,7 +66,7 @@ impl Differentiation {
     }
 
     /// The gradient of a loss as one vector, in the order of the network's weights.
-    pub fn gradient(self, loss: &Tensor<1>, module: &impl Module) -> Tensor<1> {
+    pub(crate) fn gradient(self, loss: &Tensor<1>, module: &impl Module) -> Tensor<1> {
         self.gradient_of(loss, module, &Choice::All)
     }
 
@@ -140,7 +140,7 @@ pub fn weights_of(module: &impl Module, choice: &Choice) -> Tensor<1> {
 }
 
 /// Puts one vector into the weights of a network that is not to learn.
-pub fn scatter_fixed<M: Module>(module: M, weights: Tensor<1>) -> M {
+pub(crate) fn scatter_fixed<M: Module>(module: M, weights: Tensor<1>) -> M {
     scatter_fixed_into(module, weights, &Choice::All)
 }
 

@@ -22,7 +22,7 @@ pub struct OptimiserConfig {
 
 impl OptimiserConfig {
     /// Refuses numbers that no optimiser can have; keys are those of a training's configuration.
-    pub fn check(&self) -> Check {
+    pub(crate) fn check(&self) -> Check {
         are_shares(&[
             ("train.optimiser.beta1", self.beta1),
             ("train.optimiser.beta2", self.beta2),
@@ -86,7 +86,7 @@ impl Optimiser {
 
     /// Goes on from what an earlier one remembered.
     #[must_use]
-    pub fn with_state(mut self, state: State) -> Self {
+    pub(crate) fn with_state(mut self, state: State) -> Self {
         self.state = state;
         self
     }
@@ -134,7 +134,7 @@ impl Optimiser {
     }
 
     /// The weights to keep: their running mean where there is one.
-    pub fn best(&self) -> Tensor<1> {
+    pub(crate) fn best(&self) -> Tensor<1> {
         self.state
             .average
             .clone()
