@@ -16,12 +16,14 @@ lint:
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# The format and the context codec are for readers in other programs: no network library, no geodata.
+# The format and the context codec are for readers in other programs: no network library, no geodata. Reports know no network.
 tree:
     ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane-context -e normal | grep -E 'burn|tiff|ndarray'
     ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
-    ! cargo tree -p terrane-python -e normal | grep -E 'terrane-lab|terrane-cli'
+    ! cargo tree -p terrane-report -e normal | grep -E 'burn|terrane-train|terrane v'
+    ! cargo tree -p terrane-train -e normal | grep -E 'terrane-report|terrane-bench'
+    ! cargo tree -p terrane-python -e normal | grep -E 'terrane-train|terrane-bench|terrane-report|terrane-cli'
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
 deny:

@@ -6,11 +6,8 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use terrane::methods::Precision;
-use terrane_lab::bench::amortisation::Fitting;
-use terrane_lab::bench::clock::Passes;
-use terrane_lab::bench::runs::{Settings, Size};
-use terrane_lab::bench::suite::{Options, Part, run as measure};
-use terrane_lab::dataset::Dataset;
+use terrane_bench::{Fitting, Options, Part, Passes, Settings, Size, run as measure};
+use terrane_train::data::Dataset;
 
 use crate::Common;
 use crate::commands::DeviceArguments;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
-use terrane_lab::cutting::{self, Cut};
-use terrane_lab::dataset::{Dataset, SplitStatistics};
-use terrane_lab::download::{self, Options};
-use terrane_lab::swissalti3d::{self, Step};
+use terrane_train::data::cutting::{self, Cut};
+use terrane_train::data::download::{self, Options};
+use terrane_train::data::swissalti3d::{self, Step};
+use terrane_train::data::{Dataset, SplitStatistics};
 
 use crate::Common;
 use crate::commands::existing;

@@ -10,9 +10,9 @@ use terrane_geo::{
     AtomicFolder, BandMetadata, Existing, FolderKind, GeoTiff, Output, RasterSource, SampleType,
     Storage, Window,
 };
-use terrane_lab::measure::{RasterMeasures, measure_masked};
-use terrane_lab::page::Page;
-use terrane_lab::picture::{Light, Picture, Tint, error_map, relief};
+use terrane_report::Page;
+use terrane_report::picture::{Light, Picture, Tint, error_map, relief};
+use terrane_train::measure::{RasterMeasures, measure_masked};
 
 use crate::Common;
 use crate::commands::encode::{self, MethodName};

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use terrane_lab::checkpoint::{MODEL, read_model};
-use terrane_lab::dataset::Dataset;
-use terrane_lab::evaluate::{Evaluation, evaluate};
-use terrane_lab::measure::{SeamMeasures, Summary, mean_seams};
+use terrane_train::data::Dataset;
+use terrane_train::evaluate::{Evaluation, evaluate};
+use terrane_train::measure::{SeamMeasures, Summary, mean_seams};
+use terrane_train::training::checkpoint::{MODEL, read_model};
 
 use crate::Common;
 use crate::commands::DeviceArguments;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use burn::module::Module;
 use terrane_geo::Kind;
-use terrane_lab::checkpoint::{import, write_model};
-use terrane_lab::config::Config;
+use terrane_train::config::Config;
+use terrane_train::training::checkpoint::{import, write_model};
 
 use crate::Common;
 use crate::commands::{DeviceArguments, OutputOptions, existing};

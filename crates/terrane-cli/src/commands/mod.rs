@@ -43,7 +43,7 @@ pub(crate) struct DeviceArguments {
 impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
-        Ok(terrane_lab::device::parse(&self.device)?)
+        Ok(terrane_train::device::parse(&self.device)?)
     }
 
     /// What to call it in a report: its name, and the model of a CPU where the system tells it.
@@ -63,7 +63,7 @@ impl DeviceArguments {
 
     /// All devices that were named.
     pub(crate) fn open_all(&self) -> Result<Vec<Device>> {
-        Ok(terrane_lab::device::parse_all(&self.device)?)
+        Ok(terrane_train::device::parse_all(&self.device)?)
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use terrane_geo::Kind;
-use terrane_lab::checkpoint::{read_model, write_model};
-use terrane_lab::dataset::Dataset;
-use terrane_lab::tables::learn;
+use terrane_train::data::Dataset;
+use terrane_train::tables::learn;
+use terrane_train::training::checkpoint::{read_model, write_model};
 
 use crate::Common;
 use crate::commands::{DeviceArguments, OutputOptions, existing};

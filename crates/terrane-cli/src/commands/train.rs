@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use terrane_lab::checkpoint::{CONFIG, MODEL, read_teacher};
-use terrane_lab::config::{Experiment, preset_text};
-use terrane_lab::context;
-use terrane_lab::dataset::Dataset;
-use terrane_lab::memory::NetworkMemory;
-use terrane_lab::train::{Start, train};
+use terrane_train::config::{Experiment, preset_text};
+use terrane_train::context;
+use terrane_train::data::Dataset;
+use terrane_train::memory::NetworkMemory;
+use terrane_train::training::checkpoint::{CONFIG, MODEL, read_teacher};
+use terrane_train::training::{Start, train};
 
 use crate::Common;
 use crate::commands::DeviceArguments;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         .as_deref()
         .map(|path| read_teacher(path, &devices[0], memory))
         .transpose()?;
-    let mut report = |state: terrane_lab::train::Progress| {
+    let mut report = |state: terrane_train::training::Progress| {
         let what = format!("loss {:.3e}, {:.1} tiles/s", state.loss, state.tiles_per_s);
         progress.at(state.step as u64, state.steps as u64, &what);
         last = Some(state);
@@ -109,7 +109,7 @@ fn experiment(arguments: &Arguments) -> Result<Experiment> {
         Some(name) => Ok(Experiment::parse(preset_text(name)?, &arguments.settings)?),
         None => anyhow::bail!(
             "name a preset or a config.toml to train: {}",
-            terrane_lab::config::preset_names().join(", ")
+            terrane_train::config::preset_names().join(", ")
         ),
     }
 }

@@ -5,7 +5,7 @@ use terrane::format::TokenTables;
 use terrane::format::tokens::alphabet;
 use terrane::model::{CONFIG_KEY, table_arrays};
 use terrane::weights::Weights;
-use terrane_lab::config::Config;
+use terrane_train::config::Config;
 
 use crate::{complaint, json, stdout, terrane};
 
@@ -16,7 +16,7 @@ pub(crate) fn untrained(preset: &str) -> Weights {
     let [_, channels] = config.method.token_shape();
     let tables = TokenTables::from_counts(channels, |bits, _| vec![1; alphabet(bits)]).unwrap();
     weights.arrays.extend(table_arrays(&tables));
-    let text = terrane_lab::config::preset_text(preset).unwrap();
+    let text = terrane_train::config::preset_text(preset).unwrap();
     weights.metadata.insert(CONFIG_KEY.into(), text.into());
     weights
 }

@@ -146,7 +146,7 @@ fn the_protocol_makes_nine_tiles_per_square_kilometre() {
         "{log:?}"
     );
 
-    let set = terrane_lab::dataset::Dataset::open(&folder.path().join("set")).unwrap();
+    let set = terrane_train::data::Dataset::open(&folder.path().join("set")).unwrap();
     let tile = set.tiles()[0];
     assert_eq!((tile.column, tile.row), (116, 116));
     let heights = set.heights(0).unwrap();

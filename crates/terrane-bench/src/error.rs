@@ -1,0 +1,55 @@
+//! What can go wrong with a benchmark.
+
+use std::path::PathBuf;
+
+/// An error of a benchmark or a diagnosis.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A run of the benchmark cannot be used.
+    #[error("{path}: not a run of this benchmark: {reason}")]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is nothing to measure.
+    #[error("the split \"{split}\" has no tiles")]
+    EmptySplit {
+        /// The split.
+        split: String,
+    },
+    /// A method's tokens do not stand for patches.
+    #[error("the tokens of this method do not stand for patches; those of HUVR and HUVR+SIREN do")]
+    NoPatchTokens,
+    /// Codecs could not be compared.
+    #[error(transparent)]
+    Codec(#[from] crate::codecs::CodecError),
+    /// A network could not be trained or used.
+    #[error(transparent)]
+    Train(#[from] terrane_train::Error),
+    /// A preset cannot be had as it was asked for.
+    #[error(transparent)]
+    Preset(#[from] terrane_train::config::ConfigError),
+    /// Heights could not be compared.
+    #[error(transparent)]
+    Measure(#[from] terrane_train::measure::MeasureError),
+    /// The report could not be written.
+    #[error(transparent)]
+    Report(#[from] terrane_report::Error),
+    /// A file could not be read or written.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The result of a benchmark or a diagnosis.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,19 @@
+//! The benchmark: the paper's tables and figures on any dataset, other codecs beside ours, and diagnostics of networks.
+
+mod codecs;
+pub mod diagnose;
+mod error;
+mod runs;
+mod suite;
+mod tables;
+
+pub use codecs::CodecError;
+pub use error::{Error, Result};
+pub use runs::{Settings, Size};
+pub use suite::{Options, Part, run};
+pub use tables::{Fitting, Passes};
+
+/// As the program has it.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

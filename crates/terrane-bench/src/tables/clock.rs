@@ -1,0 +1,95 @@
+//! How long a tile takes: one tile at a time, some passes to warm up and many that are timed.
+
+use std::time::Instant;
+
+use burn::tensor::{Tensor, TensorData};
+use terrane::methods::{Method, Precision};
+use terrane_report::table::{Column, Table};
+use terrane_train::evaluate::numbers_of;
+use terrane_train::memory::NetworkMemory;
+
+use super::paper;
+use crate::runs::{METHODS, Runs, Variant};
+use crate::{Error, Result};
+
+/// How many passes are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Passes {
+    /// Passes that are not timed.
+    pub warm_up: usize,
+    /// Passes that are.
+    pub timed: usize,
+}
+
+/// Milliseconds for one tile, to encode and to decode it.
+pub(crate) fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> Result<Table> {
+    let note = format!(
+        "Batch 1, {} passes to warm up and {} timed, device: {device_name}. The paper measured on an RTX A5000 (Functa's time is not given there).",
+        passes.warm_up, passes.timed
+    );
+    let columns = vec![
+        Column::new("method", "method", 0),
+        Column::new("parameters", "parameters", 0),
+        Column::new("encode_ms", "encode ms", 2),
+        Column::new("encode_deviation_ms", "± ms", 2),
+        Column::new("decode_ms", "decode ms", 2),
+        Column::new("decode_deviation_ms", "± ms", 2),
+        Column::new("both_ms", "both ms", 2),
+        Column::new("paper_both_ms", "paper: ms", 2),
+    ];
+    let mut table = Table::new("wall-clock", "Time for a tile", &note, columns);
+    let Some(&tile) = runs.tiles().first() else {
+        return Err(Error::EmptySplit {
+            split: runs.settings.split.clone(),
+        });
+    };
+    let heights = runs.dataset.heights(tile)?;
+    let side = runs.dataset.side();
+    for method in METHODS {
+        let config = runs.config(&Variant::plain(method))?;
+        runs.settings.memory.require_network(&config.method)?;
+        // Time does not depend on what the weights are.
+        let network = config.method.init(config.seed, runs.device);
+        let map = config.data.normalise.map(&heights);
+        let values: Vec<f32> = heights
+            .iter()
+            .map(|&height| map.normalise(height))
+            .collect();
+        let tile = Tensor::<3>::from_data(TensorData::new(values, [1, side, side]), runs.device);
+        let tokens = network.encode(tile.clone(), Precision::Full);
+        let encode = timed(passes, || network.encode(tile.clone(), Precision::Full))?;
+        let decode = timed(passes, || network.decode(tokens.clone(), Precision::Full))?;
+        let account = super::flops::account(&config.method, terrane::cost::Convention::AsRun);
+        let paper = paper::WALL_CLOCK_MS
+            .iter()
+            .find(|(name, _)| *name == method);
+        table.row(vec![
+            method.into(),
+            account.parameters().into(),
+            encode.0.into(),
+            encode.1.into(),
+            decode.0.into(),
+            decode.1.into(),
+            (encode.0 + decode.0).into(),
+            paper.map(|(_, ms)| *ms).into(),
+        ]);
+    }
+    Ok(table)
+}
+
+/// Mean and standard deviation of a pass in milliseconds.
+fn timed(passes: Passes, mut pass: impl FnMut() -> Tensor<3>) -> Result<(f64, f64)> {
+    let mut times = Vec::with_capacity(passes.timed);
+    for index in 0..passes.warm_up + passes.timed {
+        let clock = Instant::now();
+        // One number has to come back before the clock stops: devices work behind their caller.
+        numbers_of(pass().sum())?;
+        if index >= passes.warm_up {
+            times.push(clock.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    let count = times.len().max(1) as f64;
+    let mean = times.iter().sum::<f64>() / count;
+    let square = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count;
+    Ok((mean, square.sqrt()))
+}

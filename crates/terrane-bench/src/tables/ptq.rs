@@ -1,0 +1,212 @@
+//! Tokens rounded after training: what they cost and what they are still worth.
+
+use burn::tensor::{Tensor, TensorData};
+use terrane::format::Coding;
+use terrane::format::tokens::{Tokens, WIDTHS};
+use terrane::methods::{Method, Precision};
+use terrane::model::TrainedModel;
+use terrane::quantise::{Quantised, quantise};
+use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
+use terrane_report::table::{Cell, Column, Table};
+use terrane_train::evaluate::numbers_of;
+use terrane_train::measure::{TileMeasures, mean, measure};
+
+use super::paper;
+use crate::codecs::{Curve, Point};
+use crate::runs::{METHODS, Runs, Variant};
+use crate::{Error, Result};
+
+/// One tile at one width.
+struct Rounded {
+    fixed_bits: f64,
+    shannon_bits: f64,
+    bytes: usize,
+    measures: TileMeasures,
+}
+
+/// The rates and errors of quantised tokens, for every method whose weights are here.
+pub(crate) fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
+    let note = "Each channel of a tile is rounded to its own 16-bit step. Fixed: every symbol in its width. Shannon: the entropy of the tile's own symbols, channel by channel, which does not pay for telling their frequencies; at 16 bits it is no more than the logarithm of the number of tokens. Coded: the real bytes of the tile's payload, by the model's tables or by what the tile teaches, whichever is shorter, with steps, range and lowest height.";
+    let columns = vec![
+        Column::new("method", "method", 0),
+        Column::new("bits", "bits per symbol", 0),
+        Column::new("fixed_bpp", "fixed bpp", 4),
+        Column::new("shannon_bpp", "Shannon bpp", 4),
+        Column::new("coded_bpp", "coded bpp", 4),
+        Column::new("psnr_db", "PSNR dB", 2),
+        Column::new("rmse_m", "RMSE m", 4),
+        Column::new("paper_shannon_bpp", "paper: Shannon bpp", 3),
+        Column::new("paper_psnr_db", "paper: PSNR dB", 2),
+        Column::new("paper_rmse_m", "paper: RMSE m", 4),
+    ];
+    let mut table = Table::new("ptq", "Quantised tokens", note, columns);
+    let mut curves = Vec::new();
+    for method in METHODS {
+        let run = runs.get(&Variant::plain(method))?;
+        let Some(model) = trained(runs, method)? else {
+            continue;
+        };
+        let pixels = runs.dataset.side().pow(2) as f64;
+        let [count, channels] = model.token_shape();
+        let whole = (count * channels) as f64 * 32.0 / pixels;
+        let mut points = vec![(whole, run.summary.mean.psnr_db)];
+        table.row(vec![
+            method.into(),
+            "float 32".into(),
+            whole.into(),
+            Cell::Missing,
+            Cell::Missing,
+            run.summary.mean.psnr_db.into(),
+            run.summary.mean.rmse_m.into(),
+            Cell::Missing,
+            paper::row(method).map(|row| row.psnr_db).into(),
+            paper::row(method).map(|row| row.rmse_m).into(),
+        ]);
+        for &bits in WIDTHS.iter().rev() {
+            let tiles = rounded(runs, &model, bits)?;
+            let paper = paper::QUANTISED
+                .iter()
+                .find(|(width, ..)| method == "huvr-siren" && *width == bits);
+            let rate = |bits: fn(&Rounded) -> f64| {
+                tiles.iter().map(bits).sum::<f64>() / (pixels * tiles.len() as f64)
+            };
+            let coded_bpp = rate(|tile| 8.0 * tile.bytes as f64);
+            let measures: Vec<TileMeasures> = tiles.iter().map(|tile| tile.measures).collect();
+            let mean = mean(&measures)?.mean;
+            points.push((coded_bpp, mean.psnr_db));
+            table.row(vec![
+                method.into(),
+                format!("int {bits}").into(),
+                rate(|tile| tile.fixed_bits).into(),
+                rate(|tile| tile.shannon_bits).into(),
+                coded_bpp.into(),
+                mean.psnr_db.into(),
+                mean.rmse_m.into(),
+                paper.map(|row| row.1).into(),
+                paper.map(|row| row.2).into(),
+                paper.map(|row| row.3).into(),
+            ]);
+        }
+        curves.push(Series {
+            name: method.into(),
+            points,
+            style: Style::LinePoints,
+        });
+    }
+    curves.push(Series {
+        name: "paper's HUVR+SIREN, Shannon (other data)".into(),
+        points: paper::QUANTISED.iter().map(|row| (row.1, row.2)).collect(),
+        style: Style::Dashed,
+    });
+    let figure = line_chart(
+        "ptq",
+        "Rate and distortion of quantised tokens",
+        "Float 32, then 16, 8, 4 and 2 bits per symbol from right to left; bits per pixel as coded.",
+        Axis {
+            label: "bits per pixel".into(),
+            scale: Scale::Logarithmic,
+        },
+        Axis {
+            label: "PSNR, dB".into(),
+            scale: Scale::Linear,
+        },
+        &curves,
+    );
+    Ok((table, figure))
+}
+
+/// The curves of all methods whose weights are here, to stand beside those of codecs.
+pub(crate) fn curves(runs: &mut Runs) -> Result<Vec<Curve>> {
+    let mut curves = Vec::new();
+    for method in METHODS {
+        let Some(model) = trained(runs, method)? else {
+            continue;
+        };
+        let pixels = runs.dataset.side().pow(2) as f64;
+        let mut tiles = vec![Vec::new(); runs.tiles().len()];
+        for bits in WIDTHS {
+            for (points, tile) in tiles.iter_mut().zip(rounded(runs, &model, bits)?) {
+                points.push(Point {
+                    quality: bits.into(),
+                    bytes: tile.bytes,
+                    bpp: 8.0 * tile.bytes as f64 / pixels,
+                    errors: tile.measures.into(),
+                });
+            }
+        }
+        curves.push(Curve {
+            codec: format!("{method}, quantised tokens"),
+            is_variant: false,
+            tiles,
+        });
+    }
+    Ok(curves)
+}
+
+/// The trained network of a method with its tables, where its weights are here.
+fn trained(runs: &mut Runs, method: &'static str) -> Result<Option<TrainedModel>> {
+    let run = runs.get(&Variant::plain(method))?;
+    let Some(path) = run.model_path() else {
+        return Ok(None);
+    };
+    let bytes = std::fs::read(path).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        action: "be read",
+        source,
+    })?;
+    let model = TrainedModel::from_bytes(&bytes, runs.device).map_err(|error| Error::Run {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(Some(model))
+}
+
+fn rounded(runs: &Runs, model: &TrainedModel, bits: u8) -> Result<Vec<Rounded>> {
+    let side = runs.dataset.side();
+    let [count, channels] = model.token_shape();
+    let tile = |tile: usize| {
+        let heights = runs.dataset.heights(tile)?;
+        let map = model.normalise.map(&heights);
+        let values: Vec<f32> = heights
+            .iter()
+            .map(|&height| map.normalise(height))
+            .collect();
+        let input = Tensor::from_data(TensorData::new(values, [1, side, side]), runs.device);
+        let tokens = numbers_of(model.network.encode(input, Precision::Full))?;
+        let quantised = quantise(&tokens, channels, bits.into());
+        let tokens = TensorData::new(quantised.tokens(), [1, count, channels]);
+        let tokens = Tensor::from_data(tokens, runs.device);
+        let output = numbers_of(model.network.decode(tokens, Precision::Full))?;
+        let decoded: Vec<f32> = output.iter().map(|&value| map.metres(value)).collect();
+        Ok(Rounded {
+            fixed_bits: quantised.fixed_bits(bits.into()),
+            shannon_bits: quantised.shannon_bits(),
+            bytes: coded(&quantised, model, bits, map.low_m, map.range_m)?,
+            measures: measure(&heights, &decoded, side, side)?,
+        })
+    };
+    runs.tiles().into_iter().map(tile).collect()
+}
+
+/// Bytes of the payload.
+fn coded(
+    quantised: &Quantised,
+    model: &TrainedModel,
+    bits: u8,
+    lowest_m: f32,
+    range_m: f32,
+) -> Result<usize> {
+    let tokens = Tokens {
+        lowest_m,
+        range_m,
+        bits,
+        steps: quantised.steps.iter().map(|step| step.to_bits()).collect(),
+        symbols: quantised.symbols.clone(),
+    };
+    let bytes = tokens
+        .to_bytes(&model.tables, Coding::Shortest)
+        .map_err(|error| terrane_train::Error::Tables {
+            reason: error.to_string(),
+        })?;
+    Ok(bytes.len())
+}

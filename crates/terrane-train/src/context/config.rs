@@ -1,0 +1,177 @@
+//! A complete training of the context codec, as TOML with every value stated.
+
+use serde::{Deserialize, Serialize};
+use terrane::blocks::{Check, SettingError};
+use terrane_context::{BANDS, MOST_WIDTH, PHASES, Widths};
+
+use crate::config::{are_amounts, are_parts, are_shares, are_steps, check_each, is_some};
+use crate::training::ScheduleConfig;
+use crate::training::optimiser::OptimiserConfig;
+
+/// Steps finer than this part of a tile's range count more symbols than the codec has.
+const FINEST: f64 = 1e-6;
+/// Numbers that are kept of a layer's output until it is differentiated: rounded, cut, and what they were before.
+const RECORDED: u64 = 8;
+
+/// A complete training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextConfig {
+    /// Its name.
+    pub name: String,
+    /// Where all its random numbers start.
+    pub seed: u64,
+    /// The tiles.
+    pub data: DataConfig,
+    /// The rates it learns.
+    pub rate: RateConfig,
+    /// The network.
+    pub widths: Widths,
+    /// The training.
+    pub train: TrainConfig,
+}
+
+impl ContextConfig {
+    /// Refuses values that no training can have.
+    pub(crate) fn check(&self) -> Check {
+        let Widths {
+            reach,
+            stem,
+            trunk,
+            hidden,
+            last,
+            dequantiser,
+        } = self.widths;
+        for (key, value, least, most) in [
+            ("widths.reach", reach, 1, 2),
+            ("widths.stem", stem, 1, MOST_WIDTH),
+            ("widths.trunk", trunk, 1, MOST_WIDTH),
+            ("widths.hidden", hidden, 1, MOST_WIDTH),
+            ("widths.last", last, 1, MOST_WIDTH),
+            ("widths.dequantiser", dequantiser, 0, MOST_WIDTH),
+        ] {
+            if !(least..=most).contains(&value) {
+                let must = format!("be from {least} to {most}");
+                return Err(SettingError::new(key, must, value));
+            }
+        }
+        if self.data.splits.is_empty() {
+            return Err(SettingError::new("data.splits", "name a split", "[]"));
+        }
+        self.rate.check()?;
+        self.train.check()
+    }
+
+    /// Bytes that a training takes, as far as one can tell beforehand; `None` where nobody could count them.
+    pub(crate) fn training_bytes(&self) -> Option<u64> {
+        let layers = self.widths.layers();
+        let sum = |of: fn(usize, usize) -> usize| -> u64 {
+            layers
+                .iter()
+                .map(|layer| of(layer.inputs, layer.outputs) as u64)
+                .sum()
+        };
+        let weights = sum(|inputs, outputs| (inputs + 1) * outputs);
+        // A sample goes through the trunk and one head.
+        let first = layers.first().map_or(0, |layer| layer.inputs as u64);
+        let widest = self.widths.stem + self.widths.trunk + self.widths.hidden + self.widths.last;
+        let sample = 3 * first + RECORDED * widest as u64;
+        let heads = (BANDS * PHASES.len() + PHASES.len()) as u64;
+        let samples = (self.train.batch as u64)
+            .checked_mul(self.train.samples as u64)?
+            .checked_mul(heads)?;
+        let bytes = samples.checked_mul(sample)?.checked_mul(4)?;
+        bytes.checked_add(16 * weights)
+    }
+
+    /// The configuration as TOML.
+    pub(crate) fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a configuration has only types that TOML knows")
+    }
+}
+
+/// Which tiles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// Splits of the dataset.
+    pub splits: Vec<String>,
+    /// Whether tiles are flipped and turned at random.
+    pub augment: bool,
+}
+
+/// Which rates: one model serves them all.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateConfig {
+    /// The finest step, as a part of a tile's range.
+    pub finest: f64,
+    /// The coarsest step.
+    pub coarsest: f64,
+    /// Coefficients are rounded towards 0 by up to this part of a step.
+    pub dead_zone: f64,
+    /// Share of tiles that are coded without loss.
+    pub lossless: f64,
+}
+
+impl RateConfig {
+    fn check(&self) -> Check {
+        let steps = [
+            ("rate.finest", self.finest),
+            ("rate.coarsest", self.coarsest),
+        ];
+        check_each(&steps, &format!("be from {FINEST} to 1"), |step| {
+            (FINEST..=1.0).contains(&step)
+        })?;
+        if self.coarsest < self.finest {
+            let must = format!("be at least rate.finest ({})", self.finest);
+            return Err(SettingError::new("rate.coarsest", must, self.coarsest));
+        }
+        check_each(
+            &[("rate.dead_zone", self.dead_zone)],
+            "be from 0 to 0.5",
+            |zone| (0.0..=0.5).contains(&zone),
+        )?;
+        are_parts(&[("rate.lossless", self.lossless)])
+    }
+}
+
+/// How it is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Number of steps.
+    pub steps: usize,
+    /// Tiles per step.
+    pub batch: usize,
+    /// Coefficients of each tile per head.
+    pub samples: usize,
+    /// Largest length of the gradient; 0 leaves it as it is.
+    pub clip_norm: f64,
+    /// Share of the old in a running mean of the weights, which is then what is saved; 0 for none.
+    pub ema: f64,
+    /// Steps between lines of the log; 0 for one at the end.
+    pub log_every: usize,
+    /// Steps between measurements on the val split; 0 for none.
+    pub validate_every: usize,
+    /// Steps between checkpoints; 0 for one at the end.
+    pub checkpoint_every: usize,
+    /// Tiles that are counted for the tables at the end.
+    pub count_tiles: usize,
+    /// The optimiser.
+    pub optimiser: OptimiserConfig,
+    /// The learning rate.
+    pub schedule: ScheduleConfig,
+}
+
+impl TrainConfig {
+    fn check(&self) -> Check {
+        are_steps("train.steps", self.steps)?;
+        is_some("train.batch", self.batch)?;
+        is_some("train.samples", self.samples)?;
+        are_amounts(&[("train.clip_norm", self.clip_norm)])?;
+        are_shares(&[("train.ema", self.ema)])?;
+        self.optimiser.check()?;
+        self.schedule.check()
+    }
+}

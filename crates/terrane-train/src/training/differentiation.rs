@@ -1,0 +1,269 @@
+//! Who differentiates the loss: Burn, or the library behind the device where that has fused kernels for it.
+//!
+//! Burn differentiates operation by operation. LibTorch's own differentiation has one kernel for what Burn takes ten
+//! for (normalisation, attention), so on its devices the loss is left to it; the network is the same code.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, Gradients, Tensor};
+use terrane::tape::Recording;
+
+#[cfg(feature = "libtorch")]
+use crate::training::libtorch;
+
+/// Who differentiates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Differentiation {
+    /// Burn.
+    Burn,
+    /// LibTorch.
+    #[cfg(feature = "libtorch")]
+    LibTorch,
+}
+
+impl Differentiation {
+    /// Who differentiates best on a device.
+    pub fn on(device: &Device) -> Self {
+        #[cfg(feature = "libtorch")]
+        if libtorch::is_on(device) {
+            return Self::LibTorch;
+        }
+        let _ = device;
+        Self::Burn
+    }
+
+    /// The device on which a network learns.
+    pub(crate) fn device(self, device: &Device) -> Device {
+        match self {
+            Self::Burn => device.clone().autodiff(),
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => device.clone(),
+        }
+    }
+
+    /// Keeps what the next pass computes for as long as its differentiation needs it.
+    pub fn record(self) -> Option<Recording> {
+        match self {
+            Self::Burn => None,
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => Some(Recording::start()),
+        }
+    }
+
+    /// Puts one vector into the weights of a network, which then wait for gradients.
+    pub fn scatter<M: Module>(self, module: M, weights: Tensor<1>) -> M {
+        self.scatter_into(module, weights, &Choice::All)
+    }
+
+    /// As [`Differentiation::scatter`] for some of the weights; the others stay as they are and get no gradients.
+    pub fn scatter_into<M: Module>(self, module: M, weights: Tensor<1>, choice: &Choice) -> M {
+        module.map(&mut Scatterer {
+            weights,
+            place: 0,
+            choice: choice.clone(),
+            visited: 0,
+            receiver: Some(self),
+        })
+    }
+
+    /// The gradient of a loss as one vector, in the order of the network's weights.
+    pub(crate) fn gradient(self, loss: &Tensor<1>, module: &impl Module) -> Tensor<1> {
+        self.gradient_of(loss, module, &Choice::All)
+    }
+
+    /// As [`Differentiation::gradient`] for some of the weights.
+    pub fn gradient_of(self, loss: &Tensor<1>, module: &impl Module, choice: &Choice) -> Tensor<1> {
+        gather(module, self.backward(loss), choice)
+    }
+
+    /// The weights that a loss depends on, of a network whose weights all wait for gradients.
+    pub fn reached(self, loss: &Tensor<1>, module: &impl Module) -> Choice {
+        let mut finder = Finder {
+            source: self.backward(loss),
+            reached: Vec::new(),
+        };
+        module.visit(&mut finder);
+        Choice::These(finder.reached)
+    }
+
+    /// The network as a constant in what is differentiated.
+    pub fn constant<M: Module>(self, module: M) -> M {
+        module.map(&mut Fixer(self))
+    }
+
+    /// The numbers of a tensor alone, without what led to them.
+    pub fn numbers<const D: usize>(self, tensor: Tensor<D>) -> Tensor<D> {
+        match self {
+            Self::Burn => tensor.inner(),
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => libtorch::detach(tensor),
+        }
+    }
+
+    fn backward(self, loss: &Tensor<1>) -> Source {
+        match self {
+            Self::Burn => Source::Burn(loss.backward()),
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => {
+                libtorch::backward(loss.clone());
+                Source::LibTorch
+            }
+        }
+    }
+}
+
+/// Which weights of a network take part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// All.
+    All,
+    /// Those that are true, in the order in which a network is visited.
+    These(Vec<bool>),
+}
+
+impl Choice {
+    fn has(&self, index: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(chosen) => chosen[index],
+        }
+    }
+}
+
+/// All weights of a network as one vector.
+pub fn weights(module: &impl Module) -> Tensor<1> {
+    weights_of(module, &Choice::All)
+}
+
+/// Some weights of a network as one vector.
+pub fn weights_of(module: &impl Module, choice: &Choice) -> Tensor<1> {
+    gather(module, Source::Weights, choice)
+}
+
+/// Puts one vector into the weights of a network that is not to learn.
+pub(crate) fn scatter_fixed<M: Module>(module: M, weights: Tensor<1>) -> M {
+    scatter_fixed_into(module, weights, &Choice::All)
+}
+
+/// As [`scatter_fixed`] for some of the weights; the others stay as they are.
+pub fn scatter_fixed_into<M: Module>(module: M, weights: Tensor<1>, choice: &Choice) -> M {
+    module
+        .map(&mut Scatterer {
+            weights,
+            place: 0,
+            choice: choice.clone(),
+            visited: 0,
+            receiver: None,
+        })
+        .valid()
+}
+
+enum Source {
+    Weights,
+    Burn(Gradients),
+    #[cfg(feature = "libtorch")]
+    LibTorch,
+}
+
+fn gather(module: &impl Module, source: Source, choice: &Choice) -> Tensor<1> {
+    let mut gatherer = Gatherer {
+        source,
+        choice,
+        visited: 0,
+        parts: Vec::new(),
+    };
+    module.visit(&mut gatherer);
+    Tensor::cat(gatherer.parts, 0)
+}
+
+struct Gatherer<'a> {
+    source: Source,
+    choice: &'a Choice,
+    visited: usize,
+    parts: Vec<Tensor<1>>,
+}
+
+impl ModuleVisitor for Gatherer<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.visited += 1;
+        if !self.choice.has(self.visited - 1) {
+            return;
+        }
+        let value = param.val();
+        let count: usize = value.dims().iter().product();
+        // A weight that the loss does not depend on has a gradient of 0.
+        let part = match &mut self.source {
+            Source::Weights => value.inner(),
+            Source::Burn(gradients) => value
+                .grad_remove(gradients)
+                .unwrap_or_else(|| value.inner().zeros_like()),
+            #[cfg(feature = "libtorch")]
+            Source::LibTorch => libtorch::gradient(value),
+        };
+        self.parts.push(part.reshape([count]));
+    }
+}
+
+/// Finds the weights that have a gradient.
+struct Finder {
+    source: Source,
+    reached: Vec<bool>,
+}
+
+impl ModuleVisitor for Finder {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.reached.push(match &self.source {
+            Source::Weights => true,
+            Source::Burn(gradients) => param.val().grad(gradients).is_some(),
+            #[cfg(feature = "libtorch")]
+            Source::LibTorch => libtorch::has_gradient(param.val()),
+        });
+    }
+}
+
+/// Makes constants of weights.
+struct Fixer(Differentiation);
+
+impl ModuleMapper for Fixer {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|value| match self.0 {
+            // With Burn's differentiation all the same, since some parts compute otherwise where there is none.
+            Differentiation::Burn => value.inner().autodiff(),
+            #[cfg(feature = "libtorch")]
+            Differentiation::LibTorch => libtorch::detach(value),
+        })
+    }
+}
+
+struct Scatterer {
+    weights: Tensor<1>,
+    place: usize,
+    choice: Choice,
+    visited: usize,
+    /// Who will differentiate, or nobody.
+    receiver: Option<Differentiation>,
+}
+
+impl ModuleMapper for Scatterer {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        self.visited += 1;
+        if !self.choice.has(self.visited - 1) {
+            return param;
+        }
+        param.map(|old| {
+            let shape = old.dims();
+            let count: usize = shape.iter().product();
+            let part = self
+                .weights
+                .clone()
+                .narrow(0, self.place, count)
+                .reshape(shape);
+            self.place += count;
+            match self.receiver {
+                Some(Differentiation::Burn) => part.autodiff().require_grad(),
+                #[cfg(feature = "libtorch")]
+                Some(Differentiation::LibTorch) => libtorch::leaf(part),
+                None => part,
+            }
+        })
+    }
+}

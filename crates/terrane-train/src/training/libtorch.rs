@@ -1,0 +1,95 @@
+//! What Burn does not pass on of LibTorch: the flags and gradients of the tensors behind it, and updates in place.
+#![expect(
+    deprecated,
+    reason = "the fastest backend for NVIDIA cards that builds today"
+)]
+
+use burn::backend::LibTorch;
+use burn::backend::libtorch::TchTensor;
+use burn::tensor::{Device, Tensor};
+
+use crate::training::optimiser::Update;
+
+const INVARIANT: &str = "the tensor is on a LibTorch device";
+
+/// Whether a device is LibTorch's.
+pub(crate) fn is_on(device: &Device) -> bool {
+    Tensor::<1>::zeros([1], device)
+        .try_into_primitive::<LibTorch>()
+        .is_ok()
+}
+
+/// The same numbers as the start of a graph.
+pub(crate) fn leaf<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let mut primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor = primitive.tensor.detach().set_requires_grad(true);
+    Tensor::from_primitive::<LibTorch>(primitive)
+}
+
+/// The same numbers without what led to them.
+pub(crate) fn detach<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let mut primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor = primitive.tensor.detach();
+    Tensor::from_primitive::<LibTorch>(primitive)
+}
+
+/// Whether a leaf has a gradient.
+pub(crate) fn has_gradient<const D: usize>(leaf: Tensor<D>) -> bool {
+    let primitive = leaf.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    primitive.tensor.grad().defined()
+}
+
+/// Computes the gradients of all leaves that a loss depends on.
+pub(crate) fn backward(loss: Tensor<1>) {
+    loss.try_into_primitive::<LibTorch>()
+        .expect(INVARIANT)
+        .tensor
+        .backward();
+}
+
+/// The gradient of a leaf, or 0 where the loss did not depend on it.
+pub(crate) fn gradient<const D: usize>(leaf: Tensor<D>) -> Tensor<D> {
+    let mut primitive = leaf.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    let gradient = primitive.tensor.grad();
+    primitive.tensor = if gradient.defined() {
+        gradient
+    } else {
+        primitive.tensor.detach().zeros_like()
+    };
+    Tensor::from_primitive::<LibTorch>(primitive)
+}
+
+/// Burn's form of [`Update::apply`] in two thirds of the passes over memory, each writing over its first operand.
+pub(crate) fn apply(
+    update: &Update,
+    weights: &Tensor<1>,
+    mean: &Tensor<1>,
+    square: &Tensor<1>,
+    gradient: Tensor<1>,
+) {
+    let primitive = |tensor: &Tensor<1>| {
+        tensor
+            .clone()
+            .try_into_primitive::<LibTorch>()
+            .expect(INVARIANT)
+            .tensor
+    };
+    let [mut weights, mut mean, mut square] = [weights, mean, square].map(primitive);
+    let mut gradient = primitive(&gradient);
+    let _ = mean.lerp_(&gradient, 1.0 - update.beta1);
+    let _ = gradient.square_();
+    let _ = square.lerp_(&gradient, 1.0 - update.beta2);
+    // weights − mean · rate / (root + ε), with the sign and the rate in the root.
+    let mut root = square.sqrt();
+    let _ = root.g_mul_scalar_(-update.root_factor / update.rate);
+    let _ = root.g_add_scalar_(-update.epsilon / update.rate);
+    let _ = weights.g_mul_scalar_(update.keep);
+    let _ = weights.addcdiv_(&mean, &root);
+}
+
+/// The length of a vector in one pass, where it is LibTorch's.
+pub(crate) fn length(vector: &Tensor<1>) -> Option<Tensor<1>> {
+    let primitive = vector.clone().try_into_primitive::<LibTorch>().ok()?;
+    let length = TchTensor::new(primitive.tensor.norm().reshape([1]));
+    Some(Tensor::from_primitive::<LibTorch>(length))
+}

@@ -1,0 +1,89 @@
+//! The log of a run: one JSON object per line, none of a step that will be taken again.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use terrane_geo::Existing;
+
+use crate::data::Dataset;
+use crate::output::refuse_inputs;
+use crate::training::Start;
+use crate::training::checkpoint::{CHECKPOINT, CONFIG, METRICS, MODEL, write_bytes};
+use crate::{Error, Result};
+
+/// The lines of `metrics.jsonl`.
+pub(crate) struct Log {
+    file: File,
+    path: PathBuf,
+    /// The step of the last checkpoint.
+    pub(crate) checkpoint: Option<usize>,
+}
+
+impl Log {
+    /// Refuses to begin a run where another is, or where it would write over anything.
+    pub(crate) fn check(folder: &Path, start: Start, dataset: &Dataset) -> Result<()> {
+        refuse_inputs(folder, &[dataset.folder()])?;
+        if start == Start::Resume {
+            return Ok(());
+        }
+        let path = folder.to_owned();
+        if folder.join(CONFIG).exists() {
+            return Err(Error::RunExists { path });
+        }
+        match [METRICS, CHECKPOINT, MODEL]
+            .iter()
+            .find(|name| folder.join(name).exists())
+        {
+            Some(name) => Err(Error::Occupied {
+                path,
+                name: (*name).to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn open(folder: &Path, config: &str, start: Start, step: usize) -> Result<Self> {
+        let failed = |path: &Path, source| Error::Io {
+            path: path.to_owned(),
+            action: "be written",
+            source,
+        };
+        let path = folder.join(METRICS);
+        if start == Start::New {
+            std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+            write_bytes(&folder.join(CONFIG), config.as_bytes(), Existing::Keep)?;
+        } else {
+            // Lines after the checkpoint belong to steps that will be taken again.
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let is_kept = |line: &&str| {
+                serde_json::from_str::<serde_json::Value>(line)
+                    .is_ok_and(|value| value["step"].as_u64().is_some_and(|at| at <= step as u64))
+            };
+            let kept: String = text
+                .lines()
+                .filter(is_kept)
+                .map(|line| format!("{line}\n"))
+                .collect();
+            write_bytes(&path, kept.as_bytes(), Existing::Replace)?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|error| failed(&path, error))?;
+        Ok(Self {
+            file,
+            path,
+            checkpoint: (start == Start::Resume).then_some(step),
+        })
+    }
+
+    pub(crate) fn line(&mut self, value: &serde_json::Value) -> Result<()> {
+        writeln!(self.file, "{value}").map_err(|source| Error::Io {
+            path: self.path.clone(),
+            action: "be written",
+            source,
+        })
+    }
+}

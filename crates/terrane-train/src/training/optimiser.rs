@@ -1,0 +1,267 @@
+//! Adam and AdamW over all weights as one vector: one update, one length for clipping, two arrays to save.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use terrane::blocks::Check;
+
+use crate::config::{are_amounts, are_shares, check_each};
+
+/// Numbers of the optimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimiserConfig {
+    /// Share of the old in the mean gradient.
+    pub beta1: f64,
+    /// Share of the old in the mean square gradient.
+    pub beta2: f64,
+    /// Added to the root of the mean square.
+    pub epsilon: f64,
+    /// Part of a weight that is lost per step and unit of learning rate (AdamW); 0 makes it plain Adam.
+    pub weight_decay: f64,
+}
+
+impl OptimiserConfig {
+    /// Refuses numbers that no optimiser can have; keys are those of a training's configuration.
+    pub(crate) fn check(&self) -> Check {
+        are_shares(&[
+            ("train.optimiser.beta1", self.beta1),
+            ("train.optimiser.beta2", self.beta2),
+        ])?;
+        check_each(
+            &[("train.optimiser.epsilon", self.epsilon)],
+            "be above 0",
+            |value| value > 0.0,
+        )?;
+        are_amounts(&[("train.optimiser.weight_decay", self.weight_decay)])
+    }
+}
+
+/// The optimiser with its memory.
+#[derive(Debug, Clone)]
+pub struct Optimiser {
+    config: OptimiserConfig,
+    clip_norm: f64,
+    ema: f64,
+    state: State,
+}
+
+/// What an optimiser remembers; every vector has all weights in the order of the network.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// Steps done.
+    pub steps: usize,
+    /// The weights themselves.
+    pub weights: Tensor<1>,
+    /// Mean gradient.
+    pub mean: Tensor<1>,
+    /// Mean square gradient.
+    pub square: Tensor<1>,
+    /// Running mean of the weights, where one is kept.
+    pub average: Option<Tensor<1>>,
+}
+
+impl Optimiser {
+    /// An optimiser at its first step from the given weights; `clip_norm` and `ema` of 0 switch them off.
+    pub fn new(config: OptimiserConfig, clip_norm: f64, ema: f64, weights: Tensor<1>) -> Self {
+        // None shares its memory with another: they are written over.
+        let state = State {
+            steps: 0,
+            mean: weights.zeros_like(),
+            square: weights.zeros_like(),
+            average: (ema > 0.0).then(|| weights.clone().mul_scalar(1.0)),
+            weights,
+        };
+        Self {
+            config,
+            clip_norm,
+            ema,
+            state,
+        }
+    }
+
+    /// What it remembers.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Goes on from what an earlier one remembered.
+    #[must_use]
+    pub(crate) fn with_state(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Takes one step against the gradient; returns the new weights.
+    pub fn step(&mut self, rate: f64, mut gradient: Tensor<1>) -> Tensor<1> {
+        if self.clip_norm > 0.0 {
+            // As PyTorch does it; on the device, so that nothing waits for the number.
+            let factor = length(&gradient)
+                .add_scalar(1e-6)
+                .recip()
+                .mul_scalar(self.clip_norm)
+                .clamp_max(1.0);
+            gradient = gradient * factor;
+        }
+        let OptimiserConfig {
+            beta1,
+            beta2,
+            epsilon,
+            weight_decay,
+        } = self.config;
+        let State {
+            steps,
+            weights,
+            mean,
+            square,
+            average,
+        } = &mut self.state;
+        *steps += 1;
+        let time = *steps as i32;
+        let update = Update {
+            beta1,
+            beta2,
+            epsilon,
+            root_factor: 1.0 / (1.0 - beta2.powi(time)).sqrt(),
+            rate: rate / (1.0 - beta1.powi(time)),
+            keep: 1.0 - rate * weight_decay,
+        };
+        update.apply(weights, mean, square, gradient);
+        if let Some(average) = average {
+            let share = self.ema;
+            *average = average.clone().mul_scalar(share) + weights.clone().mul_scalar(1.0 - share);
+        }
+        self.state.weights.clone()
+    }
+
+    /// The weights to keep: their running mean where there is one.
+    pub(crate) fn best(&self) -> Tensor<1> {
+        self.state
+            .average
+            .clone()
+            .unwrap_or_else(|| self.state.weights.clone())
+    }
+}
+
+/// The numbers of one step.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) beta1: f64,
+    pub(crate) beta2: f64,
+    pub(crate) epsilon: f64,
+    /// What the root of the mean square is multiplied with, since it starts at 0.
+    pub(crate) root_factor: f64,
+    /// The learning rate over what the mean lacks since it starts at 0.
+    pub(crate) rate: f64,
+    /// The part of a weight that its decay leaves.
+    pub(crate) keep: f64,
+}
+
+impl Update {
+    fn apply(
+        &self,
+        weights: &mut Tensor<1>,
+        mean: &mut Tensor<1>,
+        square: &mut Tensor<1>,
+        gradient: Tensor<1>,
+    ) {
+        #[cfg(feature = "libtorch")]
+        if self.rate != 0.0 && crate::training::libtorch::is_on(&weights.device()) {
+            crate::training::libtorch::apply(self, weights, mean, square, gradient);
+            return;
+        }
+        *mean = mean.clone().mul_scalar(self.beta1) + gradient.clone().mul_scalar(1.0 - self.beta1);
+        *square =
+            square.clone().mul_scalar(self.beta2) + gradient.square().mul_scalar(1.0 - self.beta2);
+        let root = square
+            .clone()
+            .sqrt()
+            .mul_scalar(self.root_factor)
+            .add_scalar(self.epsilon);
+        let change = (mean.clone() / root).mul_scalar(self.rate);
+        *weights = weights.clone().mul_scalar(self.keep) - change;
+    }
+}
+
+fn length(vector: &Tensor<1>) -> Tensor<1> {
+    #[cfg(feature = "libtorch")]
+    if let Some(length) = crate::training::libtorch::length(vector) {
+        return length;
+    }
+    vector.clone().square().sum().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    fn vector(values: [f32; 2]) -> Tensor<1> {
+        Tensor::from_floats(values, &Device::flex())
+    }
+
+    fn values(tensor: Tensor<1>) -> Vec<f32> {
+        tensor.into_data().try_to_vec().unwrap()
+    }
+
+    /// Three steps on (w₀ − 1)² + 3 w₁ from (0, ½).
+    fn three_steps(weight_decay: f64) -> Vec<f32> {
+        let config = OptimiserConfig {
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay,
+        };
+        let mut optimiser = Optimiser::new(config, 0.0, 0.0, vector([0.0, 0.5]));
+        for _ in 0..3 {
+            let now = values(optimiser.state().weights.clone());
+            optimiser.step(0.1, vector([2.0 * (now[0] - 1.0), 3.0]));
+        }
+        values(optimiser.best())
+    }
+
+    #[test]
+    fn steps_are_those_of_pytorch() {
+        // torch.optim.AdamW(lr=0.1) on the same loss.
+        for (weight_decay, expected) in
+            [(0.0, [0.298_413_7, 0.2]), (0.1, [0.295_436_3, 0.188_139_5])]
+        {
+            let ours = three_steps(weight_decay);
+            assert!(
+                ours.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6),
+                "{ours:?} {expected:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_clipped_as_one_vector() {
+        // (3, 4) has length 5 and is clipped to 1; a huge epsilon makes the step proportional to it.
+        let config = OptimiserConfig {
+            beta1: 0.0,
+            beta2: 0.0,
+            epsilon: 1e6,
+            weight_decay: 0.0,
+        };
+        let mut optimiser = Optimiser::new(config, 1.0, 0.0, vector([0.5, 0.5]));
+        let weights = values(optimiser.step(1e6, vector([3.0, 4.0])));
+        assert!(
+            (weights[0] - (0.5 - 0.6)).abs() < 1e-4 && (weights[1] - (0.5 - 0.8)).abs() < 1e-4,
+            "{weights:?}"
+        );
+    }
+
+    #[test]
+    fn the_running_mean_follows_the_weights() {
+        let config = OptimiserConfig {
+            beta1: 0.0,
+            beta2: 0.0,
+            epsilon: 1.0,
+            weight_decay: 0.0,
+        };
+        let mut optimiser = Optimiser::new(config, 0.0, 0.75, vector([0.0, 0.0]));
+        optimiser.step(4.0, vector([1.0, -1.0]));
+        assert_eq!(values(optimiser.state().weights.clone()), [-2.0, 2.0]);
+        assert_eq!(values(optimiser.best()), [-0.5, 0.5]);
+    }
+}
