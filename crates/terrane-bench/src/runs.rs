@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use serde::Deserialize;
-use terrane::methods::{Model, Precision};
+use terrane_networks::methods::{Model, Precision};
 use terrane_train::config::{Config, ConfigError};
 use terrane_train::data::Dataset;
 use terrane_train::evaluate::{Evaluation, evaluate};

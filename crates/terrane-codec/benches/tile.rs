@@ -5,9 +5,9 @@
 )]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use terrane::Profile;
-use terrane::context::{Effort, Grid, Tile, Transform};
-use terrane::random::Random;
+use terrane_codec::Profile;
+use terrane_codec::context::{Effort, Grid, Tile, Transform};
+use terrane_codec::random::Random;
 
 const SIDE: usize = 256;
 

@@ -10,8 +10,8 @@
 
 use std::time::Instant;
 
-use terrane::format::{Coding, Window};
-use terrane::{FileModel, Rate, TileCodec};
+use terrane_codec::format::{Coding, Window};
+use terrane_codec::{FileModel, Rate, TileCodec};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -59,7 +59,7 @@ fn main() {
             clock.elapsed().as_secs_f64() * 1e3,
             bytes[4],
             match &record.layer {
-                terrane::format::Layer::Details(details) => details.step_m,
+                terrane_codec::format::Layer::Details(details) => details.step_m,
                 _ => 0.0,
             },
         );

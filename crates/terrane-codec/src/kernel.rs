@@ -51,7 +51,7 @@ pub struct PixelJet {
 impl PixelJet {
     /// The sum of two surfaces.
     #[must_use]
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             value: self.value + other.value,
             x: self.x + other.x,
@@ -64,7 +64,7 @@ impl PixelJet {
 
     /// The product of two surfaces.
     #[must_use]
-    pub(crate) fn times(self, other: Self) -> Self {
+    pub fn times(self, other: Self) -> Self {
         let (a, b) = (self, other);
         Self {
             value: a.value * b.value,
@@ -78,7 +78,7 @@ impl PixelJet {
 
     /// The surface stretched in height.
     #[must_use]
-    pub(crate) fn scaled(self, factor: f64) -> Self {
+    pub fn scaled(self, factor: f64) -> Self {
         self.times(Self {
             value: factor,
             ..Self::default()

@@ -23,6 +23,7 @@ mod normalise;
 pub mod parallel;
 mod pyramid_builder;
 pub mod quantise;
+pub mod random;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod resample;

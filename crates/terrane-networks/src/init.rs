@@ -3,7 +3,7 @@
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 
-use crate::random::Random;
+use terrane_codec::random::Random;
 
 /// Draws the initial weights of a network.
 #[derive(Debug)]

@@ -16,7 +16,6 @@ mod libtorch;
 pub mod methods;
 pub mod model;
 mod outline;
-pub mod random;
 pub mod released;
 pub mod tape;
 mod wave;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use terrane_convert::{Decoding, Destination, Encoded, OpenOptions, is_geographic};
+use terrane::{Decoding, Destination, Encoded, OpenOptions, is_geographic};
 use terrane_geo::{
     Affine, Crs, Georeference, Grid, Kind, MemoryRaster, Output as File, RasterSource, SampleType,
     Storage,
@@ -71,7 +71,7 @@ fn run(
             resumable: output.resumable.then_some(inputs),
             resources: resources(output.jobs, output.memory_limit)?,
         };
-        Ok(written(terrane_convert::encode(
+        Ok(written(terrane::encode(
             &*raster,
             &settings,
             destination,
@@ -193,14 +193,14 @@ pub(crate) fn decode(
             .made_of([&path])
             .made_of(&model);
         output.check()?;
-        let terrain = terrane_convert::open(&path, model.as_deref(), options(memory_limit)?)?;
+        let terrain = terrane::open(&path, model.as_deref(), options(memory_limit)?)?;
         let decoding = Decoding {
             bbox,
             resolution,
             level,
         };
         let decoded = decoding.write(&terrain, &output, threads(jobs), &mut |done, of| {
-            let at = terrane::encode::EncodeProgress {
+            let at = terrane_codec::encode::EncodeProgress {
                 tiles: done,
                 of,
                 bytes: 0,
@@ -223,9 +223,9 @@ pub(crate) fn verify(
     memory_limit: Option<f64>,
 ) -> PyResult<(String, Vec<String>)> {
     detached(py, None, |_| {
-        let terrain = terrane_convert::open(&path, model.as_deref(), options(memory_limit)?)?;
+        let terrain = terrane::open(&path, model.as_deref(), options(memory_limit)?)?;
         let found =
-            terrane_convert::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
+            terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
         let report = serde_json::Value::Object(found.report);
         Ok((report.to_string(), found.failed))
     })

@@ -8,7 +8,7 @@ use pyo3::exceptions::{
     PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyMemoryError, PyValueError,
 };
 use pyo3::prelude::*;
-use terrane::format::Error as FormatError;
+use terrane_codec::format::Error as FormatError;
 
 create_exception!(
     terrane,
@@ -19,14 +19,14 @@ create_exception!(
 
 /// Any error on its way to Python.
 pub(crate) enum Failure {
-    Convert(terrane_convert::Error),
+    Convert(terrane::Error),
     /// A value that an argument cannot have.
     Argument(String),
 }
 
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-impl<E: Into<terrane_convert::Error>> From<E> for Failure {
+impl<E: Into<terrane::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::Convert(error.into())
     }
@@ -68,11 +68,11 @@ fn sentence(error: &dyn std::error::Error) -> String {
 }
 
 /// The kind of an input or output error below, where there is one.
-fn io_kind(error: &terrane_convert::Error) -> Option<ErrorKind> {
+fn io_kind(error: &terrane::Error) -> Option<ErrorKind> {
     // These say what their cause says, and so do not tell of it as a cause.
-    if let terrane_convert::Error::Terrain(below)
-    | terrane_convert::Error::Open { source: below, .. } = error
-        && let terrane::Error::Format(FormatError::Io(source)) = below
+    if let terrane::Error::Terrain(below)
+    | terrane::Error::Open { source: below, .. } = error
+        && let terrane_codec::Error::Format(FormatError::Io(source)) = below
     {
         return Some(source.kind());
     }
@@ -88,7 +88,7 @@ fn io_kind(error: &terrane_convert::Error) -> Option<ErrorKind> {
 
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
-        use terrane_convert::Error;
+        use terrane::Error;
         let error = match failure {
             Failure::Argument(reason) => return PyValueError::new_err(reason),
             Failure::Convert(error) => error,
@@ -111,13 +111,13 @@ impl From<Failure> for PyErr {
                 | terrane_geo::Error::OtherEnding { .. }
                 | terrane_geo::Error::NotReplaceable { .. },
             )
-            | Error::Terrain(terrane::Error::Setting { .. }) => PyValueError::new_err(text),
+            | Error::Terrain(terrane_codec::Error::Setting { .. }) => PyValueError::new_err(text),
             Error::Memory(_)
             | Error::Terrain(
-                terrane::Error::Memory(_) | terrane::Error::Format(FormatError::Memory(_)),
+                terrane_codec::Error::Memory(_) | terrane_codec::Error::Format(FormatError::Memory(_)),
             )
             | Error::Open {
-                source: terrane::Error::Memory(_) | terrane::Error::Format(FormatError::Memory(_)),
+                source: terrane_codec::Error::Memory(_) | terrane_codec::Error::Format(FormatError::Memory(_)),
                 ..
             } => PyMemoryError::new_err(text),
             _ if io_kind(&error) == Some(ErrorKind::NotFound) => PyFileNotFoundError::new_err(text),

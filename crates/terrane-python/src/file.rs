@@ -7,10 +7,10 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane::format::{LevelTile, Reader, TileId, Window, record};
-use terrane::{RemoteOptions, Sample, Terrain};
-use terrane_convert::placement::{affine, georeference, storage};
-use terrane_convert::{Decoding, GroundScale, OpenOptions, ground};
+use terrane_codec::format::{LevelTile, Reader, TileId, Window, record};
+use terrane_codec::{RemoteOptions, Sample, Terrain};
+use terrane::placement::{affine, georeference, storage};
+use terrane::{Decoding, GroundScale, OpenOptions, ground};
 use terrane_geo::{Affine, SampleType};
 
 use crate::failure::{Failure, Outcome, refuse};
@@ -95,18 +95,18 @@ fn remote_options(timeout: Option<f64>) -> Outcome<RemoteOptions> {
 /// A path or an address as others may see it.
 #[pyfunction]
 pub(crate) fn shown(path: PathBuf) -> String {
-    terrane::shown(&path)
+    terrane_codec::shown(&path)
 }
 
 /// What a file says of itself, as JSON; needs no model.
 #[pyfunction]
 pub(crate) fn describe(py: Python, path: PathBuf) -> PyResult<String> {
     let open = || -> Outcome<_> {
-        let opened = terrane::source(&path).and_then(|source| Ok(Reader::open(source)?));
-        Ok(opened.map_err(|source| terrane_convert::Error::Open { path, source })?)
+        let opened = terrane_codec::source(&path).and_then(|source| Ok(Reader::open(source)?));
+        Ok(opened.map_err(|source| terrane::Error::Open { path, source })?)
     };
     let reader = py.detach(open)?;
-    Ok(terrane_convert::describe(&reader).to_string())
+    Ok(terrane::describe(&reader).to_string())
 }
 
 #[pymethods]
@@ -127,7 +127,7 @@ impl File {
                 memory: memory(memory_limit)?,
                 remote: remote_options(remote_timeout)?,
             };
-            Ok(terrane_convert::open(&path, model.as_deref(), options)?)
+            Ok(terrane::open(&path, model.as_deref(), options)?)
         };
         let terrain = py.detach(open)?;
         Ok(Self {
@@ -138,7 +138,7 @@ impl File {
 
     /// What the file says of itself, as JSON.
     fn describe(&self) -> String {
-        terrane_convert::describe(self.terrain.reader()).to_string()
+        terrane::describe(self.terrain.reader()).to_string()
     }
 
     /// The transform from pixel corners at a level, in rasterio's order.

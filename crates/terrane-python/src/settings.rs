@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use terrane::encode::{EncodeProgress, Report};
-use terrane::format::{MemoryLimit, Method};
-use terrane::{Profile, Resources};
-use terrane_convert::{Settings, Target};
+use terrane_codec::encode::{EncodeProgress, Report};
+use terrane_codec::format::{MemoryLimit, Method};
+use terrane_codec::{Profile, Resources};
+use terrane::{Settings, Target};
 use terrane_geo::Existing;
 
 use crate::failure::{Outcome, refuse};
@@ -147,7 +147,7 @@ pub(crate) fn detached<T: Send>(
             });
             told.map_err(|error| {
                 raised = Some(error);
-                terrane::Error::Stopped
+                terrane_codec::Error::Stopped
             })
         };
         work(&mut progress)

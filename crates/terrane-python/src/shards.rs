@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use terrane_convert::{Checks, Plan, Split};
+use terrane::{Checks, Plan, Split};
 use terrane_geo::{Kind, Output};
 
 use crate::settings::{Options, detached, existing, resources};

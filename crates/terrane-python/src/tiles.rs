@@ -6,9 +6,9 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane::TileCodec;
-use terrane::format::{Coding, MemoryLimit, Record, Window};
-use terrane_convert::Settings;
+use terrane_codec::TileCodec;
+use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
+use terrane::Settings;
 
 use crate::failure::{Failure, Outcome};
 use crate::settings::Options;
@@ -50,7 +50,7 @@ impl TileCoder {
     #[getter]
     fn model(&self) -> Option<String> {
         let model = self.codec.model.as_ref()?;
-        Some(terrane::hexadecimal(&model.sha256()))
+        Some(terrane_codec::hexadecimal(&model.sha256()))
     }
 
     /// The bytes of an array of heights, NaN where there is no data.

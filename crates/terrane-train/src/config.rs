@@ -1,9 +1,9 @@
 //! A complete experiment: data, method and training, as TOML with every value stated.
 
 use serde::{Deserialize, Serialize};
-use terrane::Normalise;
-use terrane::blocks::{Check, SettingError};
-use terrane::methods::{MethodConfig, Precision};
+use terrane_codec::Normalise;
+use terrane_networks::blocks::{Check, SettingError};
+use terrane_networks::methods::{MethodConfig, Precision};
 
 use crate::context::ContextConfig;
 use crate::training::ScheduleConfig;

@@ -95,7 +95,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with them.
         #[source]
-        source: terrane::weights::WeightsError,
+        source: terrane_networks::weights::WeightsError,
     },
     /// A device did not do what it was asked.
     #[error("the device failed: {reason}")]
@@ -104,7 +104,7 @@ pub enum Error {
         reason: String,
     },
     /// A distillation was asked for without its teacher.
-    #[error("{}", terrane::distillation::MISSING_WEIGHTS)]
+    #[error("{}", terrane_networks::distillation::MISSING_WEIGHTS)]
     NoTeacher,
     /// A method has no states that a teacher could be compared with.
     #[error(

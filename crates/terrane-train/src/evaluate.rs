@@ -2,9 +2,9 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
-use terrane::Normalisation;
-use terrane::field::RIM;
-use terrane::methods::{Method, MethodConfig, Model, Precision, Rims};
+use terrane_codec::Normalisation;
+use terrane_networks::field::RIM;
+use terrane_networks::methods::{Method, MethodConfig, Model, Precision, Rims};
 
 use crate::config::Config;
 use crate::data::Dataset;

@@ -1,8 +1,8 @@
 //! How much memory networks may take: what does not fit is refused before it is made.
 
 use burn::tensor::Device;
-pub use terrane::format::MemoryLimit;
-use terrane::methods::MethodConfig;
+pub use terrane_codec::format::MemoryLimit;
+use terrane_networks::methods::MethodConfig;
 
 use crate::config::Config;
 use crate::context::ContextConfig;

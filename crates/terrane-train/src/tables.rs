@@ -1,10 +1,10 @@
 //! Probabilities of a model's symbols, learned on the training split.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane::format::TokenTables;
-use terrane::format::tokens::{WIDTHS, alphabet, place};
-use terrane::methods::{Method, Model, Precision};
-use terrane::quantise::quantise;
+use terrane_codec::format::TokenTables;
+use terrane_codec::format::tokens::{WIDTHS, alphabet, place};
+use terrane_networks::methods::{Method, Model, Precision};
+use terrane_codec::quantise::quantise;
 
 use crate::config::Config;
 use crate::data::Dataset;

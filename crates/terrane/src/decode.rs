@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::path::Path;
 
-use terrane::format::{Error as FormatError, MemoryLimit, Promise, Window};
-use terrane::resample::Resampled;
-use terrane::{RemoteOptions, Terrain};
+use terrane_codec::format::{Error as FormatError, MemoryLimit, Promise, Window};
+use terrane_codec::resample::Resampled;
+use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
 use crate::placement::{affine, georeference, storage};
@@ -26,11 +26,11 @@ pub fn open(path: &Path, model: Option<&Path>, options: OpenOptions) -> Result<T
     let OpenOptions { memory, remote } = options;
     let model = model.map(|path| read_model(path, memory)).transpose()?;
     let model = model.map(|(model, _)| model);
-    terrane::source_with(path, remote)
+    terrane_codec::source_with(path, remote)
         .and_then(|source| Terrain::open_within(source, model, memory))
         .map_err(|source| match source {
             // It names the address by itself.
-            terrane::Error::Format(FormatError::Remote { .. }) => Error::Terrain(source),
+            terrane_codec::Error::Format(FormatError::Remote { .. }) => Error::Terrain(source),
             source => Error::Open {
                 path: path.to_owned(),
                 source,

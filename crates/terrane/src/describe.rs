@@ -1,8 +1,8 @@
 //! What a neural terrain file says of itself, as JSON.
 
 use serde_json::{Value, json};
-use terrane::format::{Method, Promise, Reader};
-use terrane::hexadecimal;
+use terrane_codec::format::{Method, Promise, Reader};
+use terrane_codec::hexadecimal;
 
 use crate::placement::georeference;
 

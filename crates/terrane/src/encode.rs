@@ -3,10 +3,10 @@
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use terrane::encode::{Encoding, Heights, Report};
-use terrane::format::{Error as FormatError, Window};
-use terrane::journal::Journal;
-use terrane::{Measured, Rate, Resources};
+use terrane_codec::encode::{Encoding, Heights, Report};
+use terrane_codec::format::{Error as FormatError, Window};
+use terrane_codec::journal::Journal;
+use terrane_codec::{Measured, Rate, Resources};
 use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
 
 use crate::{Error, Prepared, Result, Settings};
@@ -110,9 +110,9 @@ pub(crate) struct RasterHeights<'a> {
 }
 
 impl Heights for RasterHeights<'_> {
-    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane::Error> {
+    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
         let grid = self.raster.read(0, window);
-        let grid = grid.map_err(|error| terrane::Error::Source(Box::new(error)))?;
+        let grid = grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))?;
         self.not_heights += grid.not_heights as u64;
         Ok(grid.heights)
     }
@@ -123,21 +123,21 @@ impl Heights for RasterHeights<'_> {
 }
 
 /// What stopped an encoding: the raster, the file that is written, or what stands between them.
-pub(crate) fn failure(error: terrane::Error, raster: &Path, out: &Path) -> Error {
+pub(crate) fn failure(error: terrane_codec::Error, raster: &Path, out: &Path) -> Error {
     match error {
-        terrane::Error::Source(cause) => match cause.downcast::<terrane_geo::Error>() {
+        terrane_codec::Error::Source(cause) => match cause.downcast::<terrane_geo::Error>() {
             Ok(cause) => Error::Raster(*cause),
             Err(cause) => Error::Encode {
                 path: raster.to_owned(),
-                source: terrane::Error::Source(cause),
+                source: terrane_codec::Error::Source(cause),
             },
         },
         // Rasters are read elsewhere: what is left is the output.
-        terrane::Error::Format(FormatError::Io(source)) => Error::Unwritable {
+        terrane_codec::Error::Format(FormatError::Io(source)) => Error::Unwritable {
             path: out.to_owned(),
             source,
         },
-        source @ terrane::Error::Stopped => Error::Terrain(source),
+        source @ terrane_codec::Error::Stopped => Error::Terrain(source),
         source => Error::Encode {
             path: raster.to_owned(),
             source,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use terrane::model::ModelError;
+use terrane_networks::model::ModelError;
 
 /// An error of a conversion.
 #[derive(Debug, thiserror::Error)]
@@ -95,16 +95,16 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         #[source]
-        source: terrane::Error,
+        source: terrane_codec::Error,
     },
     /// A neural terrain file cannot be opened.
-    #[error("{} cannot be opened", terrane::shown(path))]
+    #[error("{} cannot be opened", terrane_codec::shown(path))]
     Open {
         /// The file.
         path: PathBuf,
         /// Why.
         #[source]
-        source: terrane::Error,
+        source: terrane_codec::Error,
     },
     /// An overview that is not there.
     #[error("there is no level {level}: the last is {last}")]
@@ -136,7 +136,7 @@ pub enum Error {
     },
     /// More memory than may be taken.
     #[error(transparent)]
-    Memory(#[from] terrane::format::MemoryError),
+    Memory(#[from] terrane_codec::format::MemoryError),
     /// A map unit that is not known.
     #[error("the map unit EPSG:{code} is not known")]
     UnknownUnit {
@@ -226,14 +226,14 @@ pub enum Error {
     Raster(#[from] terrane_geo::Error),
     /// A neural terrain file.
     #[error(transparent)]
-    Terrain(#[from] terrane::Error),
+    Terrain(#[from] terrane_codec::Error),
 }
 
 /// The result of a conversion.
 pub type Result<T> = std::result::Result<T, Error>;
 
-impl From<terrane::format::Error> for Error {
-    fn from(error: terrane::format::Error) -> Self {
+impl From<terrane_codec::format::Error> for Error {
+    fn from(error: terrane_codec::format::Error) -> Self {
         Self::Terrain(error.into())
     }
 }

@@ -1,6 +1,6 @@
 //! Derivatives on the ground, of a surface in map units.
 
-use terrane::{Sample, Terrain};
+use terrane_codec::{Sample, Terrain};
 use terrane_geo::{Crs, CrsKind, Derivatives, HeightUnit, METRES_PER_DEGREE};
 
 use crate::placement::georeference;

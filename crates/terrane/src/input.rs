@@ -6,8 +6,8 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use terrane::format::Window;
-use terrane::hexadecimal;
+use terrane_codec::format::Window;
+use terrane_codec::hexadecimal;
 use terrane_geo::Piece;
 
 use crate::{Error, Result};

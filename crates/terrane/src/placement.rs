@@ -1,6 +1,6 @@
 //! What a neural terrain file keeps of a raster's description, and back.
 
-use terrane::format::{GeoKeys, Header, Promise, Samples};
+use terrane_codec::format::{GeoKeys, Header, Promise, Samples};
 use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
 
 use crate::{Error, Result};

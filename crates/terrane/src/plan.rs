@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use terrane::division::{Area, Division};
-use terrane::format::{
+use terrane_codec::division::{Area, Division};
+use terrane_codec::format::{
     Coding, GeoKeys, Header, MemoryLimit, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
-use terrane::{FileModel, Rate, TileCodec, hexadecimal};
+use terrane_codec::{FileModel, Rate, TileCodec, hexadecimal};
 use terrane_geo::{AtomicFile, GeoTiff, Mosaic, Output, Piece, RasterSource};
 
 use crate::describe::{method_name, method_named};
@@ -349,7 +349,7 @@ impl Plan {
         let raster = self.raster.clone();
         let coding = &self.coding;
         let unknown = |what, value: &str| {
-            terrane::Error::Format(terrane::format::Error::Unsupported {
+            terrane_codec::Error::Format(terrane_codec::format::Error::Unsupported {
                 what,
                 value: value.to_owned(),
             })

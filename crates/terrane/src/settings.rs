@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use terrane::format::{
+use terrane_codec::format::{
     Coding, Header, MemoryLimit, Method, ModelId, Promise, Pyramid, Statistics, limits,
 };
-use terrane::methods::MethodConfig;
-use terrane::{FileModel, Profile, Rate, TileCodec, TrainedModel};
+use terrane_networks::methods::MethodConfig;
+use terrane_codec::{FileModel, Profile, Rate, TileCodec};
+use terrane_networks::TrainedModel;
 use terrane_geo::{HeightUnit, RasterInfo, SampleType};
 
 use crate::placement::{affine_numbers, geo_keys, samples};

@@ -3,11 +3,11 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use terrane::encode::{Heights, Report};
-use terrane::format::{LocalFile, Window};
-use terrane::merge::Merge;
-use terrane::shard::{ShardEncoding, ShardFile, ShardId};
-use terrane::{Measured, Resources, Terrain};
+use terrane_codec::encode::{Heights, Report};
+use terrane_codec::format::{LocalFile, Window};
+use terrane_codec::merge::Merge;
+use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
+use terrane_codec::{Measured, Resources, Terrain};
 use terrane_geo::{AtomicFile, Existing, Output, Pieces};
 
 use crate::encode::failure;
@@ -36,9 +36,9 @@ struct PieceHeights<'a> {
 }
 
 impl Heights for PieceHeights<'_> {
-    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane::Error> {
+    fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
         let grid = self.pieces.read(window);
-        let grid = grid.map_err(|error| terrane::Error::Source(Box::new(error)))?;
+        let grid = grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))?;
         self.not_heights += grid.not_heights as u64;
         Ok(grid.heights)
     }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
-use terrane::Terrain;
-use terrane::format::{Error as FormatError, Promise, Window};
-use terrane::parallel::in_parallel;
+use terrane_codec::Terrain;
+use terrane_codec::format::{Error as FormatError, Promise, Window};
+use terrane_codec::parallel::in_parallel;
 
 use crate::placement::{geo_keys, georeference};
 use crate::{Error, Result};
@@ -21,9 +21,9 @@ pub struct Verification {
 }
 
 /// Whether an error says that a file is not what it should be, rather than that it could not be read or checked.
-pub fn is_damage(error: &terrane::Error) -> bool {
+pub fn is_damage(error: &terrane_codec::Error) -> bool {
     match error {
-        terrane::Error::Format(error) => matches!(
+        terrane_codec::Error::Format(error) => matches!(
             error,
             FormatError::NotTerrane
                 | FormatError::Malformed { .. }
@@ -31,7 +31,7 @@ pub fn is_damage(error: &terrane::Error) -> bool {
                 | FormatError::Length { .. }
                 | FormatError::LimitExceeded { .. }
         ),
-        terrane::Error::Model(error) => !matches!(error, terrane::model::ModelError::Memory(_)),
+        terrane_codec::Error::Model(error) => !matches!(error, terrane_networks::model::ModelError::Memory(_)),
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Our own codec.
 
-use terrane::format::{Coding, Record, Window};
-use terrane::{Profile, Rate, TileCodec};
+use terrane_codec::format::{Coding, Record, Window};
+use terrane_codec::{Profile, Rate, TileCodec};
 
 use super::CodecError;
 use super::codec::{Codec, Coded, Goal, Tile, geometric};

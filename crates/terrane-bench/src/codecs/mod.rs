@@ -31,7 +31,7 @@ use outcome::TileOutcome;
 use outcome::{Absent, Outcomes};
 use packer::Packer;
 use rayon::prelude::*;
-use terrane::Profile;
+use terrane_codec::Profile;
 use terrane_report::Section;
 
 /// Rates at which codecs are compared, in bits per pixel.

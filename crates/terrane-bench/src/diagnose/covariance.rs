@@ -221,7 +221,7 @@ impl Symmetric {
 
 #[cfg(test)]
 mod tests {
-    use terrane::random::Random;
+    use terrane_codec::random::Random;
 
     use super::*;
 

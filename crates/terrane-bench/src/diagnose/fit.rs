@@ -5,7 +5,7 @@ use std::time::Instant;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
-use terrane::methods::{Method, Model, Precision};
+use terrane_networks::methods::{Method, Model, Precision};
 use terrane_train::config::Config;
 use terrane_train::data::Dataset;
 use terrane_train::evaluate::{Batch, Evaluation};
@@ -241,7 +241,7 @@ impl Gap {
 
 #[cfg(test)]
 mod tests {
-    use terrane::methods::{MethodConfig, functa, huvr, transinr};
+    use terrane_networks::methods::{MethodConfig, functa, huvr, transinr};
     use terrane_train::fixture::{config, dataset};
     use terrane_train::training::{Start, train};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use burn::tensor::Device;
 use serde::Serialize;
-use terrane::Normalisation;
-use terrane::methods::{Method, MethodConfig, Model, Precision};
-use terrane::random::Random;
+use terrane_codec::Normalisation;
+use terrane_networks::methods::{Method, MethodConfig, Model, Precision};
+use terrane_codec::random::Random;
 use terrane_train::config::Config;
 use terrane_train::data::Dataset;
 use terrane_train::evaluate::{Batch, numbers_of};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use burn::tensor::{Tensor, TensorData};
-use terrane::methods::{Method, Precision};
+use terrane_networks::methods::{Method, Precision};
 use terrane_report::table::{Column, Table};
 use terrane_train::evaluate::numbers_of;
 use terrane_train::memory::NetworkMemory;
@@ -59,7 +59,7 @@ pub(crate) fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> 
         let tokens = network.encode(tile.clone(), Precision::Full);
         let encode = timed(passes, || network.encode(tile.clone(), Precision::Full))?;
         let decode = timed(passes, || network.decode(tokens.clone(), Precision::Full))?;
-        let account = super::flops::account(&config.method, terrane::cost::Convention::AsRun);
+        let account = super::flops::account(&config.method, terrane_networks::cost::Convention::AsRun);
         let paper = paper::WALL_CLOCK_MS
             .iter()
             .find(|(name, _)| *name == method);

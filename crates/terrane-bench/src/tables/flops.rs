@@ -1,10 +1,10 @@
 //! What methods compute for a tile, in the paper's convention and as they run.
 
-use terrane::cost::{
+use terrane_networks::cost::{
     Account, Convention, FunctaShape, HuvrShape, Modulation, TransInrShape, TransformerShape,
 };
-use terrane::methods::MethodConfig;
-use terrane::methods::huvr_siren::ModulationKind;
+use terrane_networks::methods::MethodConfig;
+use terrane_networks::methods::huvr_siren::ModulationKind;
 use terrane_report::table::{Column, Table};
 
 use crate::Result;

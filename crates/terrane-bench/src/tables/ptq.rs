@@ -1,11 +1,11 @@
 //! Tokens rounded after training: what they cost and what they are still worth.
 
 use burn::tensor::{Tensor, TensorData};
-use terrane::format::Coding;
-use terrane::format::tokens::{Tokens, WIDTHS};
-use terrane::methods::{Method, Precision};
-use terrane::model::TrainedModel;
-use terrane::quantise::{Quantised, quantise};
+use terrane_codec::format::Coding;
+use terrane_codec::format::tokens::{Tokens, WIDTHS};
+use terrane_networks::methods::{Method, Precision};
+use terrane_networks::model::TrainedModel;
+use terrane_codec::quantise::{Quantised, quantise};
 use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
 use terrane_report::table::{Cell, Column, Table};
 use terrane_train::evaluate::numbers_of;

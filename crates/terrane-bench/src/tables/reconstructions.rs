@@ -1,7 +1,7 @@
 //! Reconstructions side by side: heights, gradients and Laplacians of a flat, a hilly and a rugged tile.
 
 use burn::tensor::{Tensor, TensorData};
-use terrane::methods::{Method, Precision};
+use terrane_networks::methods::{Method, Precision};
 use terrane_report::figure::{Colours, Figure, Panel, PanelRow, panels};
 use terrane_train::evaluate::numbers_of;
 
@@ -68,7 +68,7 @@ fn figure(regime: &str, file: &str, surfaces: &[(String, Vec<f32>)], side: usize
 
 fn decode(
     runs: &Runs,
-    model: &terrane::methods::Model,
+    model: &terrane_networks::methods::Model,
     config: &terrane_train::config::Config,
     heights: &[f32],
 ) -> Result<Vec<f32>> {

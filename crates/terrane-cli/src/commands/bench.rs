@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
-use terrane::methods::Precision;
+use terrane_networks::methods::Precision;
 use terrane_bench::{Fitting, Options, Part, Passes, Settings, Size, run as measure};
 use terrane_train::data::Dataset;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use terrane_convert::Decoding;
+use terrane::Decoding;
 use terrane_geo::Kind;
 
 use crate::Common;

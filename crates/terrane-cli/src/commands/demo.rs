@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use terrane::Resources;
+use terrane_codec::Resources;
 use terrane_geo::synthetic::Terrain;
 use terrane_geo::{
     AtomicFolder, BandMetadata, Existing, FolderKind, GeoTiff, Output, RasterSource, SampleType,
@@ -120,7 +120,7 @@ fn file_trip(
 ) -> Result<RoundTrip> {
     let (out, encoded) = encode::write(arguments, resources, &mut |_| {})?;
     let whole = Window::whole(terrain.width, terrain.height);
-    let heights = terrane::open(out)?.read_with(0, whole, resources.jobs)?;
+    let heights = terrane_codec::open(out)?.read_with(0, whole, resources.jobs)?;
     measured(name, out.to_owned(), encoded.bytes, terrain, &heights)
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use terrane::Terrain;
-use terrane::format::Window;
-use terrane::parallel::by_blocks;
-use terrane_convert::GroundScale;
+use terrane_codec::Terrain;
+use terrane_codec::format::Window;
+use terrane_codec::parallel::by_blocks;
+use terrane::GroundScale;
 use terrane_geo::{Cell, CogWriter, Kind, Product, SampleType, Storage, derive_rows};
 
 use crate::Common;
@@ -180,7 +180,7 @@ fn analytic(
             Ok(sample) => Ok(product
                 .from_derivatives(&ground(&sample, scale.at(y)))
                 .unwrap_or(f64::NAN)),
-            Err(terrane::Error::NoHeight { .. }) => Ok(f64::NAN),
+            Err(terrane_codec::Error::NoHeight { .. }) => Ok(f64::NAN),
             Err(error) => Err(error),
         }
     });

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::{Result, ensure};
 use burn::tensor::Device;
 use serde::Serialize;
-use terrane::methods::Model;
+use terrane_networks::methods::Model;
 use terrane_bench::diagnose::fit::{FitOptions, fit_tokens, upper_bound};
 use terrane_bench::diagnose::siren::{self, SirenOptions};
 use terrane_bench::diagnose::tokens::structure;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use terrane::encode::EncodeProgress;
-use terrane::format::Method;
-use terrane::{Profile, Resources};
-use terrane_convert::{Destination, Encoded, Settings, Target};
+use terrane_codec::encode::EncodeProgress;
+use terrane_codec::format::Method;
+use terrane_codec::{Profile, Resources};
+use terrane::{Destination, Encoded, Settings, Target};
 use terrane_geo::Kind;
 
 use crate::Common;
@@ -271,7 +271,7 @@ pub(crate) fn write<'a>(
         resumable: arguments.resumable.then_some(inputs),
         resources,
     };
-    let encoded = terrane_convert::encode(&*raster, &settings, destination, &mut |at| {
+    let encoded = terrane::encode(&*raster, &settings, destination, &mut |at| {
         progress(at);
         Ok(())
     })?;

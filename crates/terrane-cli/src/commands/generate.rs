@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use terrane::format::MemoryLimit;
+use terrane_codec::format::MemoryLimit;
 use terrane_geo::synthetic::{Recipe, Terrain, generate};
 use terrane_geo::{Affine, CogWriter, Crs, Georeference, Kind, Output, SampleType, Storage};
 

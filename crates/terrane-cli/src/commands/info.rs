@@ -2,9 +2,9 @@
 
 use crate::placement::georeference;
 use anyhow::Result;
-use terrane::format::{Pyramid, Reader};
-use terrane::hexadecimal;
-use terrane_convert::method_name;
+use terrane_codec::format::{Pyramid, Reader};
+use terrane_codec::hexadecimal;
+use terrane::method_name;
 
 use crate::Common;
 use crate::commands::FileArguments;
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     // Describing a file needs no model.
     let reader = arguments.file.reader()?;
-    let description = terrane_convert::describe(&reader);
+    let description = terrane::describe(&reader);
     if common.json {
         return print_json(&description);
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
-use terrane::format::{Error as FormatError, Reader, Source};
-use terrane::{RemoteOptions, Terrain, shown};
-use terrane_convert::OpenOptions;
-pub(crate) use terrane_convert::{crs_unit_m, ground, is_unit_constant};
+use terrane_codec::format::{Error as FormatError, Reader, Source};
+use terrane_codec::{RemoteOptions, Terrain, shown};
+use terrane::OpenOptions;
+pub(crate) use terrane::{crs_unit_m, ground, is_unit_constant};
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
@@ -128,7 +128,7 @@ impl FileArguments {
             memory: common.memory(),
             remote: self.remote.options(),
         };
-        Ok(terrane_convert::open(
+        Ok(terrane::open(
             &self.file,
             self.model.as_deref(),
             options,
@@ -138,7 +138,7 @@ impl FileArguments {
 
 /// The bytes of a neural terrain file.
 pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn Source>> {
-    terrane::source_with(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
+    terrane_codec::source_with(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
 
 /// A file to write.

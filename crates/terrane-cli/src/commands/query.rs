@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use terrane::Sample;
-use terrane_convert::GroundScale;
+use terrane_codec::Sample;
+use terrane::GroundScale;
 
 use crate::Common;
 use crate::commands::{FileArguments, ground, jobs};

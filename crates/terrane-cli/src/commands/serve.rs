@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use terrane::format::{MemoryLimit, limits};
-use terrane::{Terrain, shown};
-use terrane_convert::OpenOptions;
+use terrane_codec::format::{MemoryLimit, limits};
+use terrane_codec::{Terrain, shown};
+use terrane::OpenOptions;
 
 use crate::Common;
 use crate::commands::{RemoteArguments, jobs, open_source};
@@ -136,7 +136,7 @@ impl Arguments {
             );
             let remote = self.remote.options();
             let options = OpenOptions { memory, remote };
-            let terrain = terrane_convert::open(path, self.model.as_deref(), options)?;
+            let terrain = terrane::open(path, self.model.as_deref(), options)?;
             let head = open_source(path, remote)?.read(0, limits::HEAD)?;
             let found = originals
                 .iter()

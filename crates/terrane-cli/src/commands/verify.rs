@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use terrane_convert::{Error, Verification, is_damage};
+use terrane::{Error, Verification, is_damage};
 
 use crate::Common;
 use crate::commands::{CheckFailed, FileArguments, jobs};
@@ -41,13 +41,13 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         match cause {
             _ if !is_failure => error,
             Some(Error::Open { .. }) => CheckFailed(text).into(),
-            _ => CheckFailed(format!("{}: {text}", terrane::shown(arguments.file.path()))).into(),
+            _ => CheckFailed(format!("{}: {text}", terrane_codec::shown(arguments.file.path()))).into(),
         }
     };
     let terrain = arguments.file.terrain(common).map_err(judge)?;
-    let name = || terrane::shown(arguments.file.path());
+    let name = || terrane_codec::shown(arguments.file.path());
     let mut shown: Option<(&str, Progress)> = None;
-    let found = terrane_convert::verify(
+    let found = terrane::verify(
         &terrain,
         &arguments.against,
         jobs(common),

@@ -60,7 +60,7 @@ impl Asset {
     pub(crate) fn tag(&self) -> String {
         format!(
             "\"{}\"",
-            terrane::hexadecimal(&Sha256::digest(self.bytes)[..8])
+            terrane_codec::hexadecimal(&Sha256::digest(self.bytes)[..8])
         )
     }
 }

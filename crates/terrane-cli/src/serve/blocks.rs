@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use terrane::Terrain;
-use terrane::format::{LevelTile, TileId, Window, limits};
+use terrane_codec::Terrain;
+use terrane_codec::format::{LevelTile, TileId, Window, limits};
 use terrane_geo::{Grid, RasterSource};
 
 /// The first level of a raster without overviews that is kept in memory: a 256th of its pixels.

@@ -1,9 +1,9 @@
 //! What is served, and what is known of each file.
 
 use serde_json::{Map, Value, json};
-use terrane::format::Promise;
+use terrane_codec::format::Promise;
 
-use terrane_convert::method_name;
+use terrane::method_name;
 
 use super::colour::legend;
 use super::dataset::Dataset;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
-use terrane::format::Promise;
-use terrane::{Sample, Terrain, hexadecimal, shown};
+use terrane_codec::format::Promise;
+use terrane_codec::{Sample, Terrain, hexadecimal, shown};
 use terrane_geo::{Affine, Crs, CrsKind, Georeference, Product, RasterSource};
 
 use crate::commands::{crs_unit_m, is_unit_constant};
@@ -300,7 +300,7 @@ impl Dataset {
         if let Some(terrain) = &self.terrain {
             return match terrain.surface()?.at(x, y) {
                 Ok(sample) => Ok(Some(sample)),
-                Err(terrane::Error::NoHeight { .. }) => Ok(None),
+                Err(terrane_codec::Error::NoHeight { .. }) => Ok(None),
                 Err(error) => Err(error.into()),
             };
         }
@@ -315,7 +315,7 @@ impl Dataset {
     }
 
     /// A sample in map units from one in pixels.
-    pub(crate) fn in_map_units(&self, jet: terrane::kernel::PixelJet) -> Sample {
+    pub(crate) fn in_map_units(&self, jet: terrane_codec::kernel::PixelJet) -> Sample {
         let Affine {
             x_per_column: a,
             x_per_row: b,

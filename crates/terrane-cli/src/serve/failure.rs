@@ -76,8 +76,8 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-impl From<terrane::Error> for Failure {
-    fn from(error: terrane::Error) -> Self {
+impl From<terrane_codec::Error> for Failure {
+    fn from(error: terrane_codec::Error) -> Self {
         Self::broken(&error.into())
     }
 }

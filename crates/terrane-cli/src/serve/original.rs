@@ -1,7 +1,7 @@
 //! Whether a raster is the one that a file was made from.
 
-use terrane::Terrain;
-use terrane::format::{LevelTile, Promise, TileId};
+use terrane_codec::Terrain;
+use terrane_codec::format::{LevelTile, Promise, TileId};
 use terrane_geo::{Affine, Crs, RasterSource};
 
 use crate::placement::georeference;
@@ -48,7 +48,7 @@ pub(crate) enum Mismatch {
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),
     #[error(transparent)]
-    Terrain(#[from] terrane::Error),
+    Terrain(#[from] terrane_codec::Error),
 }
 
 /// What a file says of its errors.
@@ -80,8 +80,8 @@ pub(crate) fn check(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), 
     let (ours, theirs) = (own.affine(), other.affine());
     if own.placed != other.placed || !is_near(&ours, &theirs, expected) {
         return Err(Mismatch::Place {
-            found: Box::new(terrane_convert::placement::affine_numbers(&theirs)),
-            expected: Box::new(terrane_convert::placement::affine_numbers(&ours)),
+            found: Box::new(terrane::placement::affine_numbers(&theirs)),
+            expected: Box::new(terrane::placement::affine_numbers(&ours)),
         });
     }
     check_heights(terrain, raster)
@@ -117,7 +117,7 @@ fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mis
             row: spread(number, DOWN, grid.rows()),
         };
         let place = LevelTile { level: 0, id };
-        let window = header.pyramid.window(place).map_err(terrane::Error::from)?;
+        let window = header.pyramid.window(place).map_err(terrane_codec::Error::from)?;
         let decoded = match terrain.decode(place)? {
             Some(tile) => tile.valid_heights(),
             None => vec![f64::NAN; window.width * window.height],

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
-use terrane::kernel::{PixelJet, blend, blend_height};
+use terrane_codec::kernel::{PixelJet, blend, blend_height};
 
 use crate::output::sentence;
 

@@ -5,12 +5,12 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use terrane::format::{
+use terrane_codec::format::{
     GeoKeys, Header, Integers, Layer, Method, ModelId, Promise, Pyramid, Record, Samples,
     Statistics, TileStatistics, Writer, record,
 };
-use terrane::model::CONFIG_KEY;
-use terrane::weights::Weights;
+use terrane_networks::model::CONFIG_KEY;
+use terrane_networks::weights::Weights;
 use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
 
 use crate::models::untrained;

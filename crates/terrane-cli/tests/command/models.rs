@@ -1,10 +1,10 @@
 //! Models of every method, as files; untrained, which is enough to code with.
 
 use burn::tensor::Device;
-use terrane::format::TokenTables;
-use terrane::format::tokens::alphabet;
-use terrane::model::{CONFIG_KEY, table_arrays};
-use terrane::weights::Weights;
+use terrane_codec::format::TokenTables;
+use terrane_codec::format::tokens::alphabet;
+use terrane_networks::model::{CONFIG_KEY, table_arrays};
+use terrane_networks::weights::Weights;
 use terrane_train::config::Config;
 
 use crate::{complaint, json, stdout, terrane};

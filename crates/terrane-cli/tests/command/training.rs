@@ -467,7 +467,7 @@ fn models_larger_than_their_arrays_are_refused() {
             "method.sines must be from 1 to 1024, and is 16384",
         ),
     ] {
-        let mut weights = terrane::weights::Weights::from_bytes(&model).unwrap();
+        let mut weights = terrane_networks::weights::Weights::from_bytes(&model).unwrap();
         let text = weights.metadata["config"].replace(from, to);
         assert_ne!(text, weights.metadata["config"]);
         weights.metadata.insert("config".into(), text);

@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use burn::tensor::{Device, Tensor};
-use terrane::blocks::{DecoderConfig, EncoderConfig};
-use terrane::field::RIM;
-use terrane::methods::functa::Coordinates;
-use terrane::methods::huvr_siren::ModulationKind;
-use terrane::methods::{Method, MethodConfig, Precision, functa, huvr, huvr_siren, transinr};
+use terrane_networks::blocks::{DecoderConfig, EncoderConfig};
+use terrane_networks::field::RIM;
+use terrane_networks::methods::functa::Coordinates;
+use terrane_networks::methods::huvr_siren::ModulationKind;
+use terrane_networks::methods::{Method, MethodConfig, Precision, functa, huvr, huvr_siren, transinr};
 
 /// What a process takes for itself.
 const SPARE: u64 = 16 << 20;

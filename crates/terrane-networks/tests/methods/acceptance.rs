@@ -2,11 +2,11 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
-use terrane::blocks::{DecoderConfig, EncoderConfig, pixel_grid};
-use terrane::cost::{self, Convention};
-use terrane::init::Init;
-use terrane::methods::huvr_siren::ModulationKind;
-use terrane::methods::{Method, Precision, functa, huvr, huvr_siren, transinr};
+use terrane_networks::blocks::{DecoderConfig, EncoderConfig, pixel_grid};
+use terrane_networks::cost::{self, Convention};
+use terrane_networks::init::Init;
+use terrane_networks::methods::huvr_siren::ModulationKind;
+use terrane_networks::methods::{Method, Precision, functa, huvr, huvr_siren, transinr};
 
 const ENCODER: EncoderConfig = EncoderConfig {
     width: 768,
@@ -56,7 +56,7 @@ fn small() -> huvr_siren::Config {
 }
 
 pub(crate) fn tiles(count: usize, side: usize, seed: u64) -> Tensor<3> {
-    let mut random = terrane::random::Random::new(seed, 0);
+    let mut random = terrane_codec::random::Random::new(seed, 0);
     let values: Vec<f32> = (0..count * side * side)
         .map(|_| random.unit() as f32)
         .collect();
@@ -205,9 +205,9 @@ fn huvr_siren_starts_with_the_same_patch_everywhere() {
 
 /// A network whose heads do something, as after some training.
 fn trained() -> huvr_siren::HuvrSiren {
-    let mut random = terrane::random::Random::new(9, 0);
+    let mut random = terrane_codec::random::Random::new(9, 0);
     let network = small().init(&mut Init::new(3, &Device::flex()));
-    terrane::weights::fill(network, |path, shape| {
+    terrane_networks::weights::fill(network, |path, shape| {
         let is_head = path.starts_with("amplitudes") || path.starts_with("phases");
         let scale = match path {
             _ if is_head && path.ends_with("dense.weight") => 0.3,
@@ -227,7 +227,7 @@ fn trained() -> huvr_siren::HuvrSiren {
         let values = (0..shape.iter().product())
             .map(|_| (offset + scale * random.normal()) as f32)
             .collect();
-        Ok(terrane::weights::Array {
+        Ok(terrane_networks::weights::Array {
             shape: shape.to_vec(),
             values,
         })
@@ -292,8 +292,8 @@ fn huvr_knows_columns_by_direction_and_the_whole_tile_by_sign() {
     let tokens = network.encode(tiles(1, 32, 3), Precision::Full);
     let output = network.decode(tokens.clone(), Precision::Full);
     let scaled = |part: &'static str, factor: f32, rows: std::ops::Range<usize>| {
-        let network = terrane::weights::fill(network.clone(), |path, shape| {
-            let mut array = terrane::weights::Weights::of(&network).arrays[path].clone();
+        let network = terrane_networks::weights::fill(network.clone(), |path, shape| {
+            let mut array = terrane_networks::weights::Weights::of(&network).arrays[path].clone();
             if path == part {
                 let columns = *shape.last().unwrap();
                 for row in rows.clone() {
@@ -358,8 +358,8 @@ fn functa_without_steps_or_with_steps_of_nought_keeps_a_latent_of_nought() {
             .iter()
             .any(|&value| value != 0.0)
     );
-    let still = terrane::weights::fill(network.clone(), |path, shape| {
-        let mut array = terrane::weights::Weights::of(&network).arrays[path].clone();
+    let still = terrane_networks::weights::fill(network.clone(), |path, shape| {
+        let mut array = terrane_networks::weights::Weights::of(&network).arrays[path].clone();
         if path == "inner_rates" {
             array.values = vec![-1.0; shape[0]];
         }

@@ -5,11 +5,11 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::Value;
-use terrane::dinov3::{Teacher, TeacherConfig, TeacherFeatures, prepare};
-use terrane::distillation::{DistillationConfig, DistillationWidths, koleo};
-use terrane::init::Init;
-use terrane::methods::Precision;
-use terrane::weights::{Array, Weights, WeightsError, fill};
+use terrane_networks::dinov3::{Teacher, TeacherConfig, TeacherFeatures, prepare};
+use terrane_networks::distillation::{DistillationConfig, DistillationWidths, koleo};
+use terrane_networks::init::Init;
+use terrane_networks::methods::Precision;
+use terrane_networks::weights::{Array, Weights, WeightsError, fill};
 
 /// Largest difference, as a part of the largest expected value.
 const TOLERANCE: f64 = 1e-5;

@@ -5,11 +5,11 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::Value;
-use terrane::blocks::{DecoderConfig, EncoderConfig};
-use terrane::methods::huvr_siren::ModulationKind;
-use terrane::methods::{Method, Precision, functa, huvr, huvr_siren, transinr};
-use terrane::released::load_released;
-use terrane::weights::{Array, Weights, WeightsError, fill};
+use terrane_networks::blocks::{DecoderConfig, EncoderConfig};
+use terrane_networks::methods::huvr_siren::ModulationKind;
+use terrane_networks::methods::{Method, Precision, functa, huvr, huvr_siren, transinr};
+use terrane_networks::released::load_released;
+use terrane_networks::weights::{Array, Weights, WeightsError, fill};
 
 /// Largest difference, as a part of the largest expected value.
 const TOLERANCE: f64 = 1e-5;
@@ -115,7 +115,7 @@ fn check_huvr_siren(name: &str, modulation: ModulationKind) {
     let device = Device::flex();
     let network = load_released(
         &case.weights,
-        config.init(&mut terrane::init::Init::new(1, &device)),
+        config.init(&mut terrane_networks::init::Init::new(1, &device)),
     )
     .unwrap();
     let tokens = network.encode(case.tensor("test.tiles"), Precision::Full);
@@ -168,7 +168,7 @@ fn huvr_equals_its_reference() {
     let device = Device::flex();
     let network = load_released(
         &case.weights,
-        config.init(&mut terrane::init::Init::new(1, &device)),
+        config.init(&mut terrane_networks::init::Init::new(1, &device)),
     )
     .unwrap();
     let tokens = network.encode(case.tensor("test.tiles"), Precision::Full);
@@ -212,7 +212,7 @@ fn transinr_equals_its_reference() {
         frequencies: case.size("frequencies"),
     };
     let device = Device::flex();
-    let network = config.init(&mut terrane::init::Init::new(1, &device));
+    let network = config.init(&mut terrane_networks::init::Init::new(1, &device));
     let arrays = &case.weights.arrays;
     let network = fill(network, |path, _| {
         let parts: Vec<&str> = path.split('.').collect();
@@ -284,7 +284,7 @@ fn functa_equals_its_reference_to_the_second_order() {
         coordinates: functa::Coordinates::Unit,
     };
     let device = Device::flex().autodiff();
-    let network = config.init(&mut terrane::init::Init::new(1, &device));
+    let network = config.init(&mut terrane_networks::init::Init::new(1, &device));
     let arrays = &case.weights.arrays;
     let network = fill(network, |path, shape| {
         let array = &arrays[&functa_name(path)];

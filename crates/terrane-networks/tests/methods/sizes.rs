@@ -2,11 +2,11 @@
 
 use burn::module::Module;
 use burn::tensor::Device;
-use terrane::blocks::{DecoderConfig, EncoderConfig};
-use terrane::methods::functa::Coordinates;
-use terrane::methods::huvr_siren::ModulationKind;
-use terrane::methods::{MethodConfig, functa, huvr, huvr_siren, transinr};
-use terrane::weights::Weights;
+use terrane_networks::blocks::{DecoderConfig, EncoderConfig};
+use terrane_networks::methods::functa::Coordinates;
+use terrane_networks::methods::huvr_siren::ModulationKind;
+use terrane_networks::methods::{MethodConfig, functa, huvr, huvr_siren, transinr};
+use terrane_networks::weights::Weights;
 
 use crate::acceptance::paper;
 

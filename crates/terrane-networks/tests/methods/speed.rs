@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use burn::tensor::Device;
-use terrane::init::Init;
-use terrane::methods::huvr_siren::ModulationKind;
-use terrane::methods::{Method, Precision};
+use terrane_networks::init::Init;
+use terrane_networks::methods::huvr_siren::ModulationKind;
+use terrane_networks::methods::{Method, Precision};
 
 use crate::acceptance::{paper, tiles};
 

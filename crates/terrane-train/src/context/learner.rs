@@ -3,8 +3,8 @@
 use burn::module::Module;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane::blocks::Dense;
-use terrane::init::Init;
+use terrane_networks::blocks::Dense;
+use terrane_networks::init::Init;
 use terrane_context::{
     BANDS, GREATEST, LayerWeights, PHASES, SCALE_AT_NOUGHT, SCALE_PER_UNIT, WEIGHT_UNIT, Widths,
     scale,
@@ -157,7 +157,7 @@ impl ContextLearner {
 
 #[cfg(test)]
 mod tests {
-    use terrane::random::Random;
+    use terrane_codec::random::Random;
     use terrane_context::{Codec, Model, Taps, to_bytes};
     use terrane_geo::synthetic::{Recipe, generate};
 

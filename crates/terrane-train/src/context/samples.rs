@@ -2,7 +2,7 @@
 //!
 //! Most coefficients of a tile are 0 among noughts and teach nothing, so they are drawn more rarely and count for more.
 
-use terrane::random::Random;
+use terrane_codec::random::Random;
 use terrane_context::{
     BANDS, CONSTANTS, Effort, Grid, PHASES, Planes, Split, Tap, Taps, Tile, Transform, UNIT,
 };

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 use serde_json::json;
-use terrane::random::Random;
+use terrane_codec::random::Random;
 use terrane_context::{Codec, Effort, Grid, Model, Taps, Tile, to_bytes};
 use terrane_geo::Existing;
 

@@ -1,6 +1,6 @@
 //! The eight ways a square tile can lie: land has no up or left.
 
-use terrane::random::Random;
+use terrane_codec::random::Random;
 
 /// How a tile is turned: flipped left to right, flipped top to bottom, then rotated by quarter turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane::random::Random;
+use terrane_codec::random::Random;
 
 use crate::config::DataConfig;
 use crate::data::Dataset;
@@ -122,7 +122,7 @@ impl Iterator for Batches {
 
 #[cfg(test)]
 mod tests {
-    use terrane::Normalise;
+    use terrane_codec::Normalise;
 
     use super::*;
 

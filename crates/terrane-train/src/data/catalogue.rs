@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use terrane::random::hash;
+use terrane_codec::random::hash;
 
 use crate::{Error, Result};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use terrane::random::hash;
+use terrane_codec::random::hash;
 use terrane_geo::{Existing, GeoTiff, RasterSource, Window};
 
 use crate::data::download::{self, Options, Progress};

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane::dinov3::{Teacher, TeacherConfig};
-use terrane::format::TokenTables;
-use terrane::format::tokens::WIDTHS;
-use terrane::methods::Model;
-use terrane::model::{CONFIG_KEY, table_arrays, table_name};
-use terrane::released::load_released;
-use terrane::weights::{Array, Weights, WeightsError};
+use terrane_networks::dinov3::{Teacher, TeacherConfig};
+use terrane_codec::format::TokenTables;
+use terrane_codec::format::tokens::WIDTHS;
+use terrane_networks::methods::Model;
+use terrane_networks::model::{CONFIG_KEY, table_arrays, table_name};
+use terrane_networks::released::load_released;
+use terrane_networks::weights::{Array, Weights, WeightsError};
 use terrane_geo::{AtomicFile, Existing, Output};
 
 use crate::config::Config;

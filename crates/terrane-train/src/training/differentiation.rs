@@ -5,7 +5,7 @@
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
-use terrane::tape::Recording;
+use terrane_networks::tape::Recording;
 
 #[cfg(feature = "libtorch")]
 use crate::training::libtorch;

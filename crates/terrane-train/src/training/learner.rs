@@ -2,10 +2,10 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use terrane::dinov3::{Teacher, prepare};
-use terrane::distillation::{Distillation, DistillationConfig, DistillationWidths};
-use terrane::init::Init;
-use terrane::methods::{Method, MethodConfig, Model, Precision};
+use terrane_networks::dinov3::{Teacher, prepare};
+use terrane_networks::distillation::{Distillation, DistillationConfig, DistillationWidths};
+use terrane_networks::init::Init;
+use terrane_networks::methods::{Method, MethodConfig, Model, Precision};
 
 use crate::config::Config;
 use crate::{Error, Result};

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
-use terrane::blocks::Check;
+use terrane_networks::blocks::Check;
 
 use crate::config::{are_amounts, are_shares, check_each};
 

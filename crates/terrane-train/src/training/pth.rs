@@ -4,7 +4,7 @@ use std::path::Path;
 
 use half::{bf16, f16};
 use pytorch_reader::{DType, PytorchReader, Tensor};
-use terrane::weights::{Array, Weights, WeightsError};
+use terrane_networks::weights::{Array, Weights, WeightsError};
 
 /// Where training scripts put the weights beside other things; the first that is there counts.
 const WRAPPERS: [&str; 3] = ["state_dict.", "model.", "module."];

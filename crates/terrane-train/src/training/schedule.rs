@@ -1,7 +1,7 @@
 //! The learning rate over the steps of a training.
 
 use serde::{Deserialize, Serialize};
-use terrane::blocks::Check;
+use terrane_networks::blocks::Check;
 
 use crate::config::{are_amounts, are_parts};
 

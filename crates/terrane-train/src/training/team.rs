@@ -5,8 +5,8 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use terrane::dinov3::Teacher;
-use terrane::methods::Precision;
+use terrane_networks::dinov3::Teacher;
+use terrane_networks::methods::Precision;
 
 use crate::training::differentiation::{self, Differentiation};
 use crate::training::learner::Learner;

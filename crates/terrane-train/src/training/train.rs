@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use serde_json::json;
-use terrane::dinov3::Teacher;
-use terrane::methods::Model;
+use terrane_networks::dinov3::Teacher;
+use terrane_networks::methods::Model;
 use terrane_geo::Existing;
 
 use crate::config::{Config, ConfigError};
@@ -198,10 +198,10 @@ mod tests {
 
     use burn::module::Module;
     use burn::tensor::Distribution;
-    use terrane::dinov3::TeacherConfig;
-    use terrane::init::Init;
-    use terrane::methods::{Method, Precision};
-    use terrane::weights::Weights;
+    use terrane_networks::dinov3::TeacherConfig;
+    use terrane_networks::init::Init;
+    use terrane_networks::methods::{Method, Precision};
+    use terrane_networks::weights::Weights;
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;

@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use terrane::context::Transform;
-use terrane::format::{Coding, Layer, Tokens};
-use terrane::{FileModel, Profile, Rate, Terrain, TileCodec, TrainedModel};
+use terrane_codec::context::Transform;
+use terrane_codec::format::{Coding, Layer, Tokens};
+use terrane_codec::{FileModel, Profile, Rate, Terrain, TileCodec};
+use terrane_networks::TrainedModel;
 
 use crate::{Raster, integers, open, tokens, whole};
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use terrane::format::{LevelTile, TileId};
-use terrane::{FileModel, Rate, Terrain};
+use terrane_codec::format::{LevelTile, TileId};
+use terrane_codec::{FileModel, Rate, Terrain};
 
 use crate::{Raster, context, integers, tokens};
 
 /// Everything a careful reader does.
-fn read_all(file: &[u8]) -> Result<(), terrane::Error> {
+fn read_all(file: &[u8]) -> Result<(), terrane_codec::Error> {
     let terrain = Terrain::open(Box::new(file.to_vec()), None)?;
     terrain.reader().check_layout()?;
     let pyramid = terrain.header().pyramid.clone();
@@ -67,7 +67,7 @@ fn a_file_that_was_cut_off_or_added_to_is_an_error() {
 #[test]
 fn another_model_is_refused() {
     let (file, _) = Raster::hills(90, 90).encode(&tokens(Rate::Tokens), 1);
-    let mut other = terrane::TrainedModel::built_in().clone();
+    let mut other = terrane_networks::TrainedModel::built_in().clone();
     other.sha256[0] ^= 1;
     let error =
         Terrain::open(Box::new(file), Some(FileModel::Network(Arc::new(other)))).unwrap_err();

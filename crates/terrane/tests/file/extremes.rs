@@ -1,7 +1,7 @@
 //! Rasters that no survey makes and somebody will encode.
 
-use terrane::Rate;
-use terrane::format::Window;
+use terrane_codec::Rate;
+use terrane_codec::format::Window;
 
 use crate::{Raster, context, greatest_difference, integers, open, tokens, whole};
 

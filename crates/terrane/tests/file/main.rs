@@ -13,12 +13,13 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-use terrane::encode::Encoding;
-use terrane::format::{
+use terrane_codec::encode::Encoding;
+use terrane_codec::format::{
     Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
-use terrane::journal::Journal;
-use terrane::{FileModel, Measured, Profile, Rate, Resources, Terrain, TileCodec, TrainedModel};
+use terrane_codec::journal::Journal;
+use terrane_codec::{FileModel, Measured, Profile, Rate, Resources, Terrain, TileCodec};
+use terrane_networks::TrainedModel;
 
 /// A raster in memory.
 pub(crate) struct Raster {
@@ -75,7 +76,7 @@ impl Raster {
         codec: &TileCodec,
         jobs: usize,
         side: u16,
-    ) -> Result<(Vec<u8>, Measured), terrane::Error> {
+    ) -> Result<(Vec<u8>, Measured), terrane_codec::Error> {
         self.encode_until(codec, jobs, side, None, usize::MAX, None)
     }
 
@@ -99,7 +100,7 @@ impl Raster {
         journal: Option<&Path>,
         strips: usize,
         embedded: Option<&[u8]>,
-    ) -> Result<(Vec<u8>, Measured), terrane::Error> {
+    ) -> Result<(Vec<u8>, Measured), terrane_codec::Error> {
         let (width, height) = (self.width as u32, self.height as u32);
         let header = Header {
             pyramid: Pyramid::new(
@@ -161,7 +162,7 @@ impl Raster {
                 if done < strips {
                     Ok(())
                 } else {
-                    Err(terrane::Error::Stopped)
+                    Err(terrane_codec::Error::Stopped)
                 }
             },
         )?;

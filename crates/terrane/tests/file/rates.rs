@@ -1,7 +1,7 @@
 //! What is asked for is what comes out.
 
-use terrane::Rate;
-use terrane::format::{Coding, Layer, LevelTile, TileId};
+use terrane_codec::Rate;
+use terrane_codec::format::{Coding, Layer, LevelTile, TileId};
 
 use crate::{Raster, context, greatest_difference, integers, open, tokens, whole};
 
@@ -95,7 +95,7 @@ fn lossless_is_exact() {
         (&whole_metres, false),
     ] {
         for codec in [context(Rate::Lossless), integers(Rate::Lossless)] {
-            let codec = terrane::TileCodec { is_f32, ..codec };
+            let codec = terrane_codec::TileCodec { is_f32, ..codec };
             let (file, measured) = raster.encode(&codec, 2);
             assert_eq!(measured.max_error_m, 0.0);
             let difference = greatest_difference(&raster.heights, &whole(&open(&file)));
@@ -148,14 +148,14 @@ fn rmse_and_bits_come_out_as_asked() {
 #[test]
 fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables() {
     let raster = Raster::hills(256, 256);
-    let model = terrane::TrainedModel::built_in();
+    let model = terrane_networks::TrainedModel::built_in();
     for (bits, rate) in [(16, 2.0156), (8, 1.0117), (4, 0.5098), (2, 0.2588)] {
         let place = LevelTile {
             level: 0,
             id: TileId { column: 0, row: 0 },
         };
         let sizes = [Coding::Fixed, Coding::Tables, Coding::Shortest].map(|coding| {
-            let codec = terrane::TileCodec {
+            let codec = terrane_codec::TileCodec {
                 bits,
                 coding,
                 ..tokens(Rate::Tokens)
@@ -170,7 +170,7 @@ fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables
         // Overhead of the record: coding, width, lowest height and range.
         let bpp = (sizes[0].len() - 10) as f64 * 8.0 / 65_536.0;
         assert!((bpp - rate).abs() < 5e-5, "{bits} bits: {bpp}");
-        let tokens = terrane::format::Tokens::parse(&sizes[1], &model.tables, 257 * 32).unwrap();
+        let tokens = terrane_codec::format::Tokens::parse(&sizes[1], &model.tables, 257 * 32).unwrap();
         let ideal = model.tables.ideal_bits(&tokens).unwrap() / 8.0;
         let coded = (sizes[1].len() - 10 - 64) as f64;
         assert!(

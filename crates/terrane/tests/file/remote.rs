@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use terrane::format::{
+use terrane_codec::format::{
     GeoKeys, Header, Integers, Layer, LevelTile, Method, Promise, Pyramid, Reader, Record, Samples,
     Source, Statistics, TileId, TileStatistics, Writer,
 };
-use terrane::{RemoteFile, RemoteOptions, Terrain};
+use terrane_codec::{RemoteFile, RemoteOptions, Terrain};
 
 /// A server of one file that counts what it is asked.
 struct Server {

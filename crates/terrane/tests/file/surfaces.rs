@@ -1,8 +1,8 @@
 //! The continuous surface.
 
-use terrane::format::Window;
-use terrane::resample::Resampled;
-use terrane::{Rate, Surface, Terrain};
+use terrane_codec::format::Window;
+use terrane_codec::resample::Resampled;
+use terrane_codec::{Rate, Surface, Terrain};
 
 use crate::{Raster, context, integers, open, tokens, whole};
 
@@ -218,14 +218,14 @@ struct Counted {
     reads: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
-impl terrane::format::Source for Counted {
-    fn read(&self, offset: u64, length: usize) -> terrane::format::Result<Vec<u8>> {
+impl terrane_codec::format::Source for Counted {
+    fn read(&self, offset: u64, length: usize) -> terrane_codec::format::Result<Vec<u8>> {
         self.reads
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.bytes.read(offset, length)
     }
 
-    fn length(&self) -> terrane::format::Result<u64> {
+    fn length(&self) -> terrane_codec::format::Result<u64> {
         self.bytes.length()
     }
 }
