@@ -8,7 +8,6 @@ use burn::tensor::Device;
 use terrane::format::{Error as FormatError, Reader, Source};
 use terrane::{RemoteOptions, Terrain, shown};
 use terrane_convert::OpenOptions;
-pub(crate) use terrane_convert::{crs_unit_m, ground, is_unit_constant};
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
