@@ -6,7 +6,6 @@ mod commands;
 mod output;
 mod points;
 mod progress;
-mod projection;
 mod serve;
 
 use std::num::NonZeroUsize;

@@ -103,6 +103,11 @@ impl Product {
         }
     }
 
+    /// Whether a continuous surface has it; the others exist between pixels alone.
+    pub fn is_of_surface(self) -> bool {
+        !matches!(self, Self::Tri | Self::Tpi | Self::Roughness)
+    }
+
     /// The value at the middle of 3×3 heights in metres, row by row from the top left.
     ///
     /// It is NaN where any of the nine heights is, and where the product is undefined: aspect on level ground, curvature
@@ -194,6 +199,19 @@ impl Derivatives {
                 (z[3] - 2.0 * z[4] + z[5]) / (x_m * x_m),
                 ((z[2] - z[0]) - (z[8] - z[6])) / (4.0 * x_m * y_m),
                 (z[1] - 2.0 * z[4] + z[7]) / (y_m * y_m),
+            ],
+        }
+    }
+
+    /// The derivatives on the ground of a surface in map units, whose x and y are so many metres.
+    pub fn on_ground(gradient: [f64; 2], hessian: [f64; 3], unit_m: [f64; 2]) -> Self {
+        let [x_m, y_m] = unit_m;
+        Self {
+            gradient: [gradient[0] / x_m, gradient[1] / y_m],
+            hessian: [
+                hessian[0] / (x_m * x_m),
+                hessian[1] / (x_m * y_m),
+                hessian[2] / (y_m * y_m),
             ],
         }
     }
@@ -322,6 +340,15 @@ mod tests {
     fn assert_near(value: f64, expected: f64, tolerance: f64, what: &str) {
         let same = (value - expected).abs() <= tolerance;
         assert!(same, "{what}: {value} instead of {expected}");
+    }
+
+    #[test]
+    fn a_product_of_the_surface_has_a_value_on_a_slope() {
+        let slope = Derivatives::on_ground([0.2, -0.1], [0.01, 0.0, 0.02], [1.0, 1.0]);
+        for product in Product::ALL {
+            let value = product.from_derivatives(&slope);
+            assert_eq!(value.is_some(), product.is_of_surface(), "{product:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Elevation rasters in and out.
+//! Elevation rasters in and out, and their geodesy.
 //!
 //! A [`RasterSource`] is a georeferenced raster that is read by windows of heights in metres: a [`GeoTiff`], or several
 //! as one [`Mosaic`]. A [`CogWriter`] writes one row by row. Every flavour of file is read as GDAL reads it or refused
-//! with a sentence that says why; nothing is guessed.
+//! with a sentence that says why; nothing is guessed. [`geodesy`] measures them on the ground, and
+//! [`Derivatives`] are slopes and curvatures there.
 //!
 //! ```
 //! use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage, Window};
@@ -34,6 +35,7 @@ mod crs;
 mod derivative;
 mod error;
 mod file_state;
+pub mod geodesy;
 mod georeference;
 mod geotiff;
 mod memory;
@@ -52,13 +54,14 @@ pub use cog::CogWriter;
 pub use crs::{Crs, CrsKind};
 pub use derivative::{Cell, Derivatives, Product, UnknownProduct, derive_rows};
 pub use error::{Error, Result};
+pub use geodesy::{GeodesyError, GroundScale, Projection};
 pub use georeference::{Affine, Georeference};
 pub use geotiff::GeoTiff;
 pub use memory::MemoryRaster;
 pub use metadata::{BandMetadata, Quantity};
 pub use mosaic::{Mosaic, Piece, Pieces};
 pub use output::{Existing, Kind, Output, is_same_file};
-pub use raster::{Grid, METRES_PER_DEGREE, RasterInfo, RasterSource, open};
+pub use raster::{Grid, RasterInfo, RasterSource, open};
 pub use sample::{SampleType, Storage};
 pub use terrane_format::Window;
 pub use unit::HeightUnit;

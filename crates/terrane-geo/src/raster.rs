@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use terrane_format::Window;
 
-use crate::{CrsKind, Error, GeoTiff, Georeference, HeightUnit, Mosaic, Result, Storage};
-
-/// A degree of latitude in the mean, on a sphere of the Earth's size.
-pub const METRES_PER_DEGREE: f64 = 111_195.0;
+use crate::{Error, GeoTiff, Georeference, GroundScale, HeightUnit, Mosaic, Result, Storage};
 
 /// Heights in metres, row by row from the top; `NaN` where there is no data.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,21 +124,13 @@ impl RasterInfo {
         self.levels[0].1
     }
 
-    /// Side of a pixel on the ground in metres: by the system's unit, and for longitudes and latitudes at the middle of
-    /// the raster. A system that states no unit counts as metric.
+    /// Side of a pixel on the ground in metres, at the middle of the raster. A system whose unit is not known counts as
+    /// metric.
     pub fn pixel_m(&self) -> f64 {
-        let affine = self.georeference.affine();
-        let crs = &self.georeference.crs;
-        if crs.kind() == CrsKind::Geographic {
-            let (_, latitude) = affine.apply(self.width() as f64 / 2.0, self.height() as f64 / 2.0);
-            let metres = METRES_PER_DEGREE * latitude.to_radians().cos().abs().sqrt();
-            return affine.pixel_size() * metres;
-        }
-        let unit = crs
-            .linear_unit_code()
-            .and_then(HeightUnit::from_epsg_unit)
-            .unwrap_or_default();
-        affine.pixel_size() * unit.metres()
+        let place = &self.georeference;
+        GroundScale::of(&place.crs)
+            .unwrap_or(GroundScale::Constant(1.0))
+            .pixel_m(&place.affine(), self.levels[0])
     }
 
     /// Checks that a window lies inside a level.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use terrane::{Decoding, Destination, Encoded, OpenOptions, is_geographic};
+use terrane::{Decoding, Destination, Encoded, OpenOptions};
+use terrane_geo::geodesy::is_geographic;
 use terrane_geo::{
     Affine, Crs, Georeference, Grid, Kind, MemoryRaster, Output as File, RasterSource, SampleType,
     Storage,

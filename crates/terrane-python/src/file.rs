@@ -8,9 +8,9 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane_codec::format::{LevelTile, Reader, TileId, Window, record};
-use terrane_codec::{RemoteOptions, Sample, Terrain};
+use terrane_codec::{RemoteOptions, Terrain};
 use terrane::placement::{affine, georeference, storage};
-use terrane::{Decoding, GroundScale, OpenOptions, ground};
+use terrane::{Decoding, GroundSample, GroundSurface, OpenOptions};
 use terrane_geo::{Affine, SampleType};
 
 use crate::failure::{Failure, Outcome, refuse};
@@ -39,17 +39,20 @@ fn numbers(affine: &Affine) -> [f64; 6] {
 }
 
 /// What can be asked of the surface at a point.
-fn quantity(name: &str, sample: &Sample, unit_m: [f64; 2]) -> Option<f64> {
-    let derivatives = || ground(sample, unit_m);
+fn quantity(name: &str, sample: &GroundSample) -> Option<f64> {
+    let GroundSample {
+        height,
+        derivatives,
+    } = sample;
     Some(match name {
-        "height" => sample.height,
-        "gradient_east" => derivatives().gradient[0],
-        "gradient_north" => derivatives().gradient[1],
-        "slope" => derivatives().slope_deg(),
-        "aspect" => derivatives().aspect_deg().unwrap_or(f64::NAN),
-        "laplacian" => derivatives().laplacian(),
-        "profile_curvature" => derivatives().profile_curvature(),
-        "plan_curvature" => derivatives().plan_curvature().unwrap_or(f64::NAN),
+        "height" => *height,
+        "gradient_east" => derivatives.gradient[0],
+        "gradient_north" => derivatives.gradient[1],
+        "slope" => derivatives.slope_deg(),
+        "aspect" => derivatives.aspect_deg().unwrap_or(f64::NAN),
+        "laplacian" => derivatives.laplacian(),
+        "profile_curvature" => derivatives.profile_curvature(),
+        "plan_curvature" => derivatives.plan_curvature().unwrap_or(f64::NAN),
         _ => return None,
     })
 }
@@ -231,17 +234,11 @@ impl File {
             .zip(y.as_array().iter().copied())
             .collect();
         let values = py.detach(|| -> Outcome<Vec<f64>> {
-            let surface = self.terrain.surface()?;
-            let scale = GroundScale::of_terrain(&self.terrain)?;
-            let samples = surface.at_points(&points, self.jobs)?;
+            let samples = GroundSurface::new(&self.terrain)?.at_points(&points, self.jobs)?;
+            let value = |sample: &Option<GroundSample>| quantity(name, sample.as_ref()?);
             Ok(samples
                 .iter()
-                .zip(&points)
-                .map(|(sample, &(_, y))| {
-                    let sample = sample.as_ref()?;
-                    quantity(name, sample, scale.at(y))
-                })
-                .map(|value| value.unwrap_or(f64::NAN))
+                .map(|sample| value(sample).unwrap_or(f64::NAN))
                 .collect())
         })?;
         Ok(values.into_pyarray(py))

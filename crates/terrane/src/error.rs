@@ -137,12 +137,14 @@ pub enum Error {
     /// More memory than may be taken.
     #[error(transparent)]
     Memory(#[from] terrane_codec::format::MemoryError),
-    /// A map unit that is not known.
-    #[error("the map unit EPSG:{code} is not known")]
-    UnknownUnit {
-        /// Its code.
-        code: u16,
-    },
+    /// A coordinate system or a point of one.
+    #[error(transparent)]
+    Geodesy(#[from] terrane_geo::GeodesyError),
+    /// Derivatives from the pixels of a rotated raster.
+    #[error(
+        "derivatives from pixels need a raster that is not rotated; those of the surface do not"
+    )]
+    Rotated,
     /// A file compared with a raster of another size.
     #[error(
         "the file has {width} x {height} pixels and the raster {other_width} x {other_height}: it is not its source"

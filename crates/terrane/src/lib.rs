@@ -1,30 +1,32 @@
 //! Rasters to neural terrain files and back: what the command and the Python package share.
 //!
-//! [`Settings`] say how a raster is encoded, [`encode()`] does it, [`Decoding`] goes back, [`verify()`] compares. A
-//! [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
+//! [`Settings`] say how a raster is encoded, [`encode()`] does it, [`Decoding`] goes back, [`verify()`] compares.
+//! [`query()`] gives heights and slopes at points, a [`Derivation`] slopes and the like as a raster. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
 //! ([`Plan::merge`]).
 
 #![forbid(unsafe_code)]
 
 mod decode;
+mod derive;
 mod describe;
 mod encode;
 mod error;
-mod ground;
 mod input;
 pub mod placement;
 mod plan;
+mod query;
 mod settings;
 mod shards;
 mod verify;
 
 pub use decode::{Decoded, Decoding, OpenOptions, View, open, pixel_window};
+pub use derive::{Derivation, DeriveMode};
 pub use describe::{describe, method_name};
 pub use encode::{Destination, Encoded, encode};
 pub use error::{Error, Result};
-pub use ground::{GroundScale, crs_unit_m, ground, is_geographic, is_unit_constant, unit_m};
 pub use input::Checks;
 pub use plan::{Plan, Split};
+pub use query::{GroundSample, GroundSurface, PointReport, query};
 pub use settings::{ModelFile, Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
 pub use verify::{Verification, is_damage, verify};

@@ -8,7 +8,6 @@ use burn::tensor::Device;
 use terrane_codec::format::{Error as FormatError, Reader, Source};
 use terrane_codec::{RemoteOptions, Terrain, shown};
 use terrane::OpenOptions;
-pub(crate) use terrane::{crs_unit_m, ground, is_unit_constant};
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
@@ -43,7 +42,7 @@ pub(crate) struct DeviceArguments {
 impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
-        Ok(terrane_train::device::parse(&self.device)?)
+        Ok(terrane_lab::device::parse(&self.device)?)
     }
 
     /// What to call it in a report: its name, and the model of a CPU where the system tells it.
@@ -63,7 +62,7 @@ impl DeviceArguments {
 
     /// All devices that were named.
     pub(crate) fn open_all(&self) -> Result<Vec<Device>> {
-        Ok(terrane_train::device::parse_all(&self.device)?)
+        Ok(terrane_lab::device::parse_all(&self.device)?)
     }
 }
 

@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use serde_json::{Value, json};
-use terrane_codec::Sample;
-use terrane::GroundScale;
+use serde_json::Value;
+use terrane::PointReport;
+use terrane::placement::affine;
+use terrane_geo::geodesy::parse_epsg;
 
 use crate::Common;
-use crate::commands::{FileArguments, ground, jobs};
+use crate::commands::{FileArguments, jobs};
 use crate::output::{print, print_json, table};
-use crate::placement::{affine, georeference};
 use crate::points;
-use crate::projection::{Projection, parse_epsg};
 
 /// Height, gradient, slope, aspect, Laplacian and curvatures at points of the continuous surface.
 ///
@@ -55,23 +54,6 @@ fn parse_point(text: &str) -> Result<(f64, f64), String> {
     point.ok_or_else(|| "two numbers are needed, such as 2600123.4,1200456.7".into())
 }
 
-/// What is said of a point: all of a sample in map units, or that there is no height.
-pub(crate) fn report(x: f64, y: f64, sample: Option<&Sample>, unit_m: [f64; 2]) -> Value {
-    let Some(sample) = sample else {
-        return json!({ "x": x, "y": y, "height_m": Value::Null });
-    };
-    let derivatives = ground(sample, unit_m);
-    json!({
-        "x": x, "y": y, "height_m": sample.height,
-        "gradient_east": derivatives.gradient[0], "gradient_north": derivatives.gradient[1],
-        "slope_deg": derivatives.slope_deg(), "aspect_deg": derivatives.aspect_deg(),
-        "laplacian_per_m": derivatives.laplacian(),
-        "profile_curvature_per_m": Some(derivatives.profile_curvature()).filter(|value| !value.is_nan()),
-        "plan_curvature_per_m": derivatives.plan_curvature(),
-        "hessian_per_m": derivatives.hessian,
-    })
-}
-
 /// Digits that tell a hundredth of a pixel, and a millimetre on a map in metres.
 fn digits(pixel: f64) -> usize {
     (2.0 - pixel.log10()).ceil().clamp(3.0, 12.0) as usize
@@ -87,28 +69,8 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         bail!("no point was given: use --at X,Y or --points FILE.csv");
     }
     let terrain = arguments.file.terrain(common)?;
-    let scale = GroundScale::of_terrain(&terrain)?;
-    let surface = terrain.surface()?;
-    let projection = match arguments.crs {
-        None => None,
-        Some(code) => {
-            let own = georeference(terrain.header()).crs.horizontal_epsg();
-            Some(Projection::new(code, own)?)
-        }
-    };
-    let points = points
-        .iter()
-        .map(|&(x, y)| match &projection {
-            None => Ok((x, y)),
-            Some(projection) => projection.apply(x, y),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let samples: Vec<Value> = surface
-        .at_points(&points, jobs(common))?
-        .iter()
-        .zip(&points)
-        .map(|(sample, &(x, y))| report(x, y, sample.as_ref(), scale.at(y)))
-        .collect();
+    let reports = terrane::query(&terrain, &points, arguments.crs, jobs(common))?;
+    let samples: Vec<Value> = reports.iter().map(PointReport::json).collect();
     if common.json {
         return print_json(&samples);
     }

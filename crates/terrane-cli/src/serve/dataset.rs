@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use terrane_codec::format::Promise;
 use terrane_codec::{Sample, Terrain, hexadecimal, shown};
-use terrane_geo::{Affine, Crs, CrsKind, Georeference, Product, RasterSource};
+use terrane_geo::{
+    Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
+};
 
-use crate::commands::{crs_unit_m, is_unit_constant};
 use crate::placement::georeference;
-use crate::projection::Projection;
 
 use super::blocks::Blocks;
 use super::layer::Layer;
@@ -59,6 +59,7 @@ pub(crate) struct Dataset {
     blocks: Blocks,
     affine: Affine,
     to_own: Projection,
+    pub(crate) scale: GroundScale,
     /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
     native_zoom: f64,
     /// The first zoom that the overviews reach.
@@ -142,8 +143,7 @@ impl Dataset {
         );
         let size = blocks.size(0);
         let bounds = bounds(&affine, size, &from_own)?;
-        let (_, middle) = affine.apply(size.0 as f64 / 2.0, size.1 as f64 / 2.0);
-        let unit_m = crs_unit_m(&place.crs, middle)?;
+        let scale = GroundScale::of(&place.crs)?;
         let mut dataset = Self {
             name,
             number,
@@ -157,7 +157,8 @@ impl Dataset {
                 lowest_m: 0.0,
                 highest_m: 0.0,
             },
-            pixel_m: affine.pixel_size() * (unit_m[0] * unit_m[1]).sqrt(),
+            pixel_m: scale.pixel_m(&affine, size),
+            scale,
             original: None,
             blocks,
             affine,
@@ -340,18 +341,10 @@ impl Dataset {
         }
     }
 
-    /// Metres per map unit at a place of the raster.
-    pub(crate) fn unit_m(&self, place: Place) -> Result<[f64; 2]> {
+    /// Metres per map unit at a pixel of the raster.
+    pub(crate) fn unit_m(&self, place: Place) -> [f64; 2] {
         let (_, y) = self.affine.apply(place[0], place[1]);
-        Ok(crs_unit_m(&self.crs, y)?)
-    }
-
-    /// Metres per map unit everywhere, or `None` where they depend on the latitude.
-    pub(crate) fn constant_unit_m(&self) -> Result<Option<[f64; 2]>> {
-        if !is_unit_constant(&self.crs) {
-            return Ok(None);
-        }
-        Ok(Some(crs_unit_m(&self.crs, 0.0)?))
+        self.scale.at(y)
     }
 }
 

@@ -3,8 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::commands::crs_unit_m;
-use crate::commands::query::report;
+use terrane_convert::{GroundSample, PointReport};
 
 use super::dataset::Dataset;
 use super::failure::Failure;
@@ -92,12 +91,8 @@ pub(crate) fn point(
         )));
     };
     let sample = dataset.sample(store, x, y, deadline)?;
-    let mut value = report(
-        x,
-        y,
-        sample.as_ref(),
-        crs_unit_m(&dataset.crs, y).map_err(anyhow::Error::from)?,
-    );
+    let sample = sample.map(|sample| GroundSample::new(&sample, dataset.scale.at(y)));
+    let mut value = PointReport { x, y, sample }.json();
     value["coordinates"] = json!([longitude, latitude]);
     value["crs"] = dataset.crs.to_string().into();
     Ok(value)

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use terrane_geo::Derivatives;
 
-use crate::commands::ground;
+use terrane_convert::GroundSample;
 
 use super::colour::{difference_colour, product_colour, relief_colour};
 use super::dataset::{Dataset, Range};
@@ -139,17 +139,12 @@ fn shade(
     let Some(patch) = patch else {
         return Ok(());
     };
-    let constant = dataset.constant_unit_m()?;
     for (index, &place) in places.iter().enumerate() {
         let Some(jet) = patch.jet(place) else {
             continue;
         };
-        let unit_m = match constant {
-            Some(unit_m) => unit_m,
-            None => dataset.unit_m(place)?,
-        };
-        let derivatives = ground(&dataset.in_map_units(jet), unit_m);
-        picture.set(index, colour(jet.value, &derivatives));
+        let sample = GroundSample::new(&dataset.in_map_units(jet), dataset.unit_m(place));
+        picture.set(index, colour(sample.height, &sample.derivatives));
     }
     Ok(())
 }

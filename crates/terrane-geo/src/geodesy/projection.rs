@@ -1,11 +1,14 @@
 //! Points from one coordinate system to another, for queries; a file's own coordinates are never changed.
 
-use anyhow::{Context, Result, bail, ensure};
 use proj4rs::Proj;
 use proj4rs::transform::transform;
 
-/// A way from one system to another.
-pub(crate) struct Projection {
+use super::GeodesyError;
+use super::epsg::definition;
+
+/// The conversion of points from one system to another.
+#[derive(Debug)]
+pub struct Projection {
     from: Proj,
     to: Proj,
 }
@@ -18,34 +21,21 @@ fn is_shifted_wrongly(definition: &str) -> bool {
     has("hermannskogel") || has("+proj=krovak") || !(is_stated || is_modern)
 }
 
-fn system(epsg: u16) -> Result<Proj> {
-    let definition = crs_definitions::from_code(epsg)
-        .with_context(|| format!("EPSG:{epsg} is not known here"))?
-        .proj4;
-    ensure!(
-        !is_shifted_wrongly(definition),
-        "EPSG:{epsg} would be converted wrongly here: give points in the file's own system"
-    );
-    Proj::from_proj_string(definition)
-        .map_err(|error| anyhow::anyhow!("EPSG:{epsg} cannot be used here: {error}"))
-}
-
-/// The code of a name such as `EPSG:4326`.
-pub(crate) fn parse_epsg(name: &str) -> Result<u16, String> {
-    let code = name
-        .strip_prefix("EPSG:")
-        .or_else(|| name.strip_prefix("epsg:"))
-        .unwrap_or(name);
-    code.parse()
-        .map_err(|_| "a code is needed, such as EPSG:4326".into())
+fn system(epsg: u16) -> Result<Proj, GeodesyError> {
+    let definition = definition(epsg).ok_or(GeodesyError::UnknownSystem { epsg })?;
+    if is_shifted_wrongly(definition) {
+        return Err(GeodesyError::Inexact { epsg });
+    }
+    Proj::from_proj_string(definition).map_err(|error| GeodesyError::Unsupported {
+        epsg,
+        reason: error.to_string(),
+    })
 }
 
 impl Projection {
     /// From the system of points to that of a file.
-    pub(crate) fn new(from: u16, to: Option<u16>) -> Result<Self> {
-        let Some(to) = to else {
-            bail!("the file's system has no EPSG code: give points in the file's own system");
-        };
+    pub fn new(from: u16, to: Option<u16>) -> Result<Self, GeodesyError> {
+        let to = to.ok_or(GeodesyError::NoCode)?;
         Ok(Self {
             from: system(from)?,
             to: system(to)?,
@@ -53,14 +43,17 @@ impl Projection {
     }
 
     /// A point in the file's coordinates; longitudes and latitudes are degrees, longitude first.
-    pub(crate) fn apply(&self, x: f64, y: f64) -> Result<(f64, f64)> {
+    pub fn apply(&self, x: f64, y: f64) -> Result<(f64, f64), GeodesyError> {
         let mut point = if self.from.is_latlong() {
             (x.to_radians(), y.to_radians(), 0.0)
         } else {
             (x, y, 0.0)
         };
-        transform(&self.from, &self.to, &mut point)
-            .map_err(|error| anyhow::anyhow!("{x}, {y} cannot be converted: {error}"))?;
+        transform(&self.from, &self.to, &mut point).map_err(|error| GeodesyError::Point {
+            x,
+            y,
+            reason: error.to_string(),
+        })?;
         Ok(if self.to.is_latlong() {
             (point.0.to_degrees(), point.1.to_degrees())
         } else {
@@ -101,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_where_proj_has_them_and_come_back() {
+    fn points_are_where_proj_puts_them_and_come_back() {
         for (epsg, [longitude, latitude], [x, y]) in POINTS {
             let there = Projection::new(4326, Some(epsg)).unwrap();
             let (ours_x, ours_y) = there.apply(longitude, latitude).unwrap();
@@ -123,9 +116,9 @@ mod tests {
         for code in [5514, 31287, 31256, 4268] {
             assert!(Projection::new(4326, Some(code)).is_err(), "{code}");
         }
-        assert!(Projection::new(4326, Some(1)).is_err());
-        assert!(Projection::new(4326, None).is_err());
-        assert_eq!(parse_epsg("EPSG:2056"), Ok(2056));
-        assert!(parse_epsg("WGS84").is_err());
+        let error = Projection::new(4326, Some(1)).unwrap_err();
+        assert_eq!(error, GeodesyError::UnknownSystem { epsg: 1 });
+        let error = Projection::new(4326, None).unwrap_err();
+        assert_eq!(error, GeodesyError::NoCode);
     }
 }

@@ -1,0 +1,11 @@
+//! Maps and the ground: metres per map unit, and points from one coordinate system to another.
+
+mod epsg;
+mod error;
+mod projection;
+mod scale;
+
+pub use epsg::{is_geographic, parse_epsg, unit_m};
+pub use error::GeodesyError;
+pub use projection::Projection;
+pub use scale::{GroundScale, METRES_PER_DEGREE};

@@ -1,0 +1,202 @@
+//! Slope, aspect, hillshade, curvatures and the rest as rasters.
+
+use std::ops::Range;
+
+use terrane_codec::Terrain;
+use terrane_codec::format::Window;
+use terrane_codec::parallel::by_blocks;
+use terrane_geo::derive_rows;
+use terrane_geo::{Affine, Cell, CogWriter, GroundScale, Output, Product, SampleType, Storage};
+
+use crate::placement::{affine, georeference};
+use crate::query::GroundSurface;
+use crate::{Error, Result};
+
+/// No slope, shade or curvature has this value.
+const NODATA: f64 = -9999.0;
+
+/// What a product is derived from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeriveMode {
+    /// The continuous surface; a product that only pixels have is derived from them.
+    #[default]
+    Analytic,
+    /// Decoded pixels, equal to gdaldem where a unit of the map is the same everywhere.
+    Grid,
+}
+
+/// What is derived from a file, at full resolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Derivation {
+    /// The product.
+    pub product: Product,
+    /// What it is derived from.
+    pub mode: DeriveMode,
+}
+
+impl Derivation {
+    /// Writes the product as a COG; `progress` is told rows done and rows in all, and may stop it.
+    pub fn write(
+        &self,
+        terrain: &Terrain,
+        out: &Output,
+        jobs: usize,
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        out.check()?;
+        let source = Source::new(self, terrain)?;
+        let (width, height) = source.size;
+        terrain.memory().check(
+            "deriving so wide a raster",
+            source
+                .strip_bytes()
+                .saturating_add(CogWriter::memory(width, height)),
+            "",
+        )?;
+        let (name, unit) = (self.product.name(), self.product.unit());
+        let mut storage = Storage::other(SampleType::F32, Some(NODATA), name, unit);
+        storage.band.description = name.into();
+        let place = georeference(terrain.header());
+        let mut writer = CogWriter::create(out, source.size, place, storage)?;
+        for rows in source.strips() {
+            let end = rows.end as u64;
+            writer.write_rows(&source.rows(rows, jobs)?)?;
+            progress(end, height as u64)?;
+        }
+        Ok(writer.finish()?)
+    }
+
+    /// The product of every pixel, row by row; NaN where there is none.
+    pub fn array(&self, terrain: &Terrain, jobs: usize) -> Result<Vec<f32>> {
+        let source = Source::new(self, terrain)?;
+        let (width, height) = source.size;
+        let pixels = width as u64 * height as u64;
+        terrain.memory().check(
+            "so large an array",
+            source
+                .strip_bytes()
+                .saturating_add(pixels.saturating_mul(4)),
+            "",
+        )?;
+        let mut values = Vec::with_capacity(width * height);
+        for rows in source.strips() {
+            let rows = source.rows(rows, jobs)?;
+            values.extend(rows.into_iter().map(|value| value as f32));
+        }
+        Ok(values)
+    }
+}
+
+/// The rows of a product.
+struct Source<'a> {
+    terrain: &'a Terrain,
+    product: Product,
+    affine: Affine,
+    size: (usize, usize),
+    side: usize,
+    values: Values<'a>,
+}
+
+enum Values<'a> {
+    Analytic(GroundSurface<'a>),
+    Grid(GroundScale),
+}
+
+impl<'a> Source<'a> {
+    fn new(derivation: &Derivation, terrain: &'a Terrain) -> Result<Self> {
+        let Derivation { product, mode } = *derivation;
+        let header = terrain.header();
+        let (width, height) = header.pyramid.size(0).unwrap_or_default();
+        let affine = affine(terrain.corner_affine());
+        let is_analytic = mode == DeriveMode::Analytic && product.is_of_surface();
+        let values = if is_analytic {
+            Values::Analytic(GroundSurface::new(terrain)?)
+        } else if affine.is_rotated() {
+            return Err(Error::Rotated);
+        } else {
+            Values::Grid(GroundScale::of(&georeference(header).crs)?)
+        };
+        Ok(Self {
+            terrain,
+            product,
+            affine,
+            size: (width as usize, height as usize),
+            side: header.pyramid.side().into(),
+            values,
+        })
+    }
+
+    /// Rows that end where tiles do, so that few tiles are decoded twice.
+    fn strips(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (side, height) = (self.side, self.size.1);
+        (0..height)
+            .step_by(side)
+            .map(move |row| row..(row + side).min(height))
+    }
+
+    /// Memory of a strip: heights with a row above and below, and what is derived from them.
+    fn strip_bytes(&self) -> u64 {
+        let heights = (self.size.0 * (self.side + 2)) as u64 * 8;
+        heights.saturating_mul(2)
+    }
+
+    fn rows(&self, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>> {
+        match &self.values {
+            Values::Analytic(surface) => self.of_surface(surface, rows, jobs),
+            Values::Grid(scale) => self.of_pixels(*scale, rows, jobs),
+        }
+    }
+
+    fn of_surface(
+        &self,
+        surface: &GroundSurface,
+        rows: Range<usize>,
+        jobs: usize,
+    ) -> Result<Vec<f64>> {
+        let jobs = self.terrain.decoders(jobs)?;
+        let values = by_blocks(self.size.0, rows, self.side, jobs, &|column, row| {
+            let (x, y) = self.affine.apply(column as f64 + 0.5, row as f64 + 0.5);
+            let value = surface
+                .at(x, y)?
+                .and_then(|sample| self.product.from_derivatives(&sample.derivatives));
+            Ok(value.unwrap_or(f64::NAN))
+        });
+        Ok(values?)
+    }
+
+    fn of_pixels(&self, scale: GroundScale, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>> {
+        let (width, height) = self.size;
+        let cell = |row: usize| {
+            let (_, y) = self.affine.apply(0.0, row as f64 + 0.5);
+            let [x_m, y_m] = scale.at(y);
+            Cell {
+                x_m: self.affine.x_per_column * x_m,
+                y_m: -self.affine.y_per_row * y_m,
+            }
+        };
+        let (first, last) = (rows.start.saturating_sub(1), (rows.end + 1).min(height));
+        let window = Window {
+            column: 0,
+            row: first,
+            width,
+            height: last - first,
+        };
+        let mut heights = self.terrain.read_with(0, window, jobs)?;
+        // As gdaldem sees them: a decoded raster holds 32-bit floats.
+        for value in &mut heights {
+            *value = f64::from(*value as f32);
+        }
+        let at = |row: usize| &heights[(row - first) * width..][..width];
+        Ok(rows
+            .flat_map(|row| {
+                derive_rows(
+                    self.product,
+                    (row > 0).then(|| at(row - 1)),
+                    at(row),
+                    (row + 1 < height).then(|| at(row + 1)),
+                    cell(row),
+                )
+            })
+            .collect())
+    }
+}
