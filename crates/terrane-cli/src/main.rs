@@ -20,9 +20,9 @@ use commands::{
 };
 use output::{complain, sentence};
 use progress::ProgressMode;
+use terrane::placement;
 use terrane_codec::Resources;
 use terrane_codec::format::MemoryLimit;
-use terrane::placement;
 
 /// The system's allocator gives the memory of every large tensor back and takes it anew: half the time of a training.
 #[global_allocator]

@@ -57,7 +57,10 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 
 /// Says on standard error what went wrong; whatever it quotes, it is one line and tells no password.
 pub(crate) fn complain(who: &str, sentence: &str) {
-    eprintln!("{who}: {}", one_line(&terrane_codec::without_secrets(sentence)));
+    eprintln!(
+        "{who}: {}",
+        one_line(&terrane_codec::without_secrets(sentence))
+    );
 }
 
 /// Prints text; control characters in it are shown instead of obeyed. A reader that has gone away, as `head` does, ends the program without complaint.

@@ -10,8 +10,8 @@
 
 use std::time::Instant;
 
-use terrane_codec::format::{Coding, Window};
-use terrane_codec::{FileModel, Rate, TileCodec};
+use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
+use terrane_codec::{Models, Rate, TileEncoder};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,10 +20,13 @@ fn main() {
     };
     let side: usize = side.parse().unwrap();
     let value: f64 = value.parse().unwrap();
-    let codec = TileCodec {
+    let encoder = TileEncoder {
         model: match model.as_str() {
             "integers" => None,
-            path => Some(FileModel::from_bytes(&std::fs::read(path).unwrap()).unwrap()),
+            path => {
+                let file = std::fs::read(path).unwrap();
+                Some(Models::LIGHT.load(&file, MemoryLimit::default()).unwrap())
+            }
         },
         bits: 8,
         coding: Coding::Shortest,
@@ -49,8 +52,10 @@ fn main() {
     let (mut sum, mut worst, mut count) = (0.0, 0.0_f64, 0.0);
     for (index, tile) in heights.chunks_exact(side * side).enumerate() {
         let clock = Instant::now();
-        let (record, measured) = codec.encode(tile, window).unwrap().unwrap();
-        let bytes = record.to_bytes(0, side);
+        let coded = encoder.encode(tile, window).unwrap().unwrap();
+        let measured = coded.measured;
+        let bytes = coded.to_bytes(0);
+        let record = Record::parse(&bytes, 0, window).unwrap();
         let bpp = bytes.len() as f64 * 8.0 / pixels;
         println!(
             "{{\"tile\":{index},\"bpp\":{bpp:.5},\"rmse_m\":{:.6},\"max_error_m\":{:.6},\"ms\":{:.1},\"kind\":{},\"step_m\":{:.4}}}",

@@ -5,9 +5,9 @@ use std::io::{Seek, Write};
 use terrane_format::{Header, TileGrid, Window, Writer};
 
 use crate::Error;
-use crate::pyramid_builder::{PyramidBuilder, Coder, EncodedTile, Part};
 use crate::journal::Journal;
 use crate::measured::Measured;
+use crate::pyramid_builder::{Coder, EncodedTile, Part, PyramidBuilder};
 use crate::resources::Resources;
 use crate::tile::TileEncoder;
 

@@ -11,8 +11,8 @@ use terrane_format::Header;
 use terrane_format::record;
 
 use crate::Error;
-use crate::model::FileModel;
 use crate::measured::Measured;
+use crate::model::FileModel;
 use crate::tile::TileEncoder;
 
 /// The first bytes of a journal: whatever else has its name is not touched.
@@ -46,7 +46,12 @@ impl Journal {
         let model = encoder.model.as_ref().map(FileModel::sha256);
         let settings = format!(
             "{header:?} {model:?} {} {:?} {:?} {} {} {} {identity}",
-            encoder.bits, encoder.coding, encoder.rate, encoder.is_f32, encoder.source_step_m, encoder.effort
+            encoder.bits,
+            encoder.coding,
+            encoder.rate,
+            encoder.is_f32,
+            encoder.source_step_m,
+            encoder.effort
         );
         let fingerprint: [u8; 32] = Sha256::digest(settings).into();
         let mut file = OpenOptions::new()

@@ -39,6 +39,7 @@ pub use error::Error;
 pub use measured::Measured;
 pub use model::{
     ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel, TokenSurface,
+    UnknownProfile,
 };
 pub use normalise::{Normalisation, Normalise};
 #[cfg(feature = "remote")]

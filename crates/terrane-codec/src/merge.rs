@@ -9,10 +9,10 @@ use std::io::{Seek, Write};
 use terrane_format::{Header, LevelTile, Pyramid, Source, TileId, Writer};
 
 use crate::Error;
-use crate::pyramid_builder::{PyramidBuilder, Coder, EncodedTile, Part};
 use crate::division::Division;
 use crate::encode::{EncodeProgress, Report};
 use crate::measured::Measured;
+use crate::pyramid_builder::{Coder, EncodedTile, Part, PyramidBuilder};
 use crate::resources::Resources;
 use crate::shard::{ShardFile, ShardId};
 use crate::tile::TileEncoder;

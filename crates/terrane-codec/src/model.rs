@@ -81,7 +81,9 @@ pub enum ModelError {
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// This build has no networks.
-    #[error("it is the model of a network, and this build of terrane has none: build with the feature `networks`")]
+    #[error(
+        "it is the model of a network, and this build of terrane has none: build with the feature `networks`"
+    )]
     NoNetworks,
 }
 
@@ -94,7 +96,9 @@ pub struct Models {
 impl Debug for Models {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let has_networks = self.networks.is_some();
-        f.debug_struct("Models").field("has_networks", &has_networks).finish()
+        f.debug_struct("Models")
+            .field("has_networks", &has_networks)
+            .finish()
     }
 }
 
@@ -203,6 +207,15 @@ impl Profile {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Fast, Self::Standard, Self::Best];
 
+    /// Its name, as users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Standard => "standard",
+            Self::Best => "best",
+        }
+    }
+
     /// The file of its model.
     pub fn bytes(self) -> &'static [u8] {
         match self {
@@ -221,6 +234,26 @@ impl Profile {
                 .expect("the model in the program is whole")
         });
         FileModel::Context(model.clone())
+    }
+}
+
+/// A name that is no profile's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no profile {name:?}; profiles are fast, standard and best")]
+pub struct UnknownProfile {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl std::str::FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|profile| profile.name() == name)
+            .ok_or_else(|| UnknownProfile {
+                name: name.to_owned(),
+            })
     }
 }
 

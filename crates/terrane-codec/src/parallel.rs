@@ -99,14 +99,21 @@ mod tests {
     fn results_come_in_order_whatever_the_threads() {
         for jobs in [0, 1, 3, 64] {
             let squares = in_parallel(100, jobs, &|index| Ok(index * index)).unwrap();
-            assert_eq!(squares, (0..100).map(|index| index * index).collect::<Vec<_>>());
+            assert_eq!(
+                squares,
+                (0..100).map(|index| index * index).collect::<Vec<_>>()
+            );
         }
     }
 
     #[test]
     fn a_failure_stops_the_work() {
         let outcome = in_parallel(1000, 4, &|index| {
-            if index == 7 { Err(Error::Stopped) } else { Ok(index) }
+            if index == 7 {
+                Err(Error::Stopped)
+            } else {
+                Ok(index)
+            }
         });
         assert!(matches!(outcome, Err(Error::Stopped)));
     }

@@ -16,10 +16,10 @@ use sha2::{Digest, Sha256};
 use terrane_format::{Pyramid, Source, TileId, Window, limits, record};
 
 use crate::Error;
-use crate::pyramid_builder::{PyramidBuilder, Coder, EncodedTile, Part};
 use crate::division::Area;
 use crate::encode::{EncodeProgress, Heights, Report};
 use crate::measured::Measured;
+use crate::pyramid_builder::{Coder, EncodedTile, Part, PyramidBuilder};
 use crate::resources::Resources;
 use crate::tile::TileEncoder;
 

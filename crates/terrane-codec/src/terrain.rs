@@ -57,11 +57,7 @@ pub struct TerrainOptions {
 }
 
 /// The model that a file names: the one that was given, one of this program, or the one inside the file.
-fn model_of(
-    reader: &Reader,
-    id: &ModelId,
-    options: &TerrainOptions,
-) -> Result<FileModel, Error> {
+fn model_of(reader: &Reader, id: &ModelId, options: &TerrainOptions) -> Result<FileModel, Error> {
     let header = reader.header();
     if header.method.has_tokens() && !options.models.has_networks() && options.model.is_none() {
         return Err(Error::NoNetworks {

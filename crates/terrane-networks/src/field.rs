@@ -184,7 +184,6 @@ impl Field {
         jet.value += 0.5;
         jet
     }
-
 }
 
 impl TokenSurface for Field {

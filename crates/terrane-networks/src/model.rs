@@ -6,9 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use terrane_codec::{
-    Error, ModelError, Networks, Normalise, TokenModel, TokenSurface,
-};
+use terrane_codec::{Error, ModelError, Networks, Normalise, TokenModel, TokenSurface};
 use terrane_format::tokens::{WIDTHS, alphabet};
 use terrane_format::{Error as FormatError, MemoryError, MemoryLimit, TokenTables};
 

@@ -33,8 +33,9 @@ fn kind(kind: Kind, any_extension: bool) -> Kind {
 }
 
 /// What a file may take while it is open.
-fn options(memory_limit: Option<f64>) -> Outcome<OpenOptions> {
+fn options(model: Option<PathBuf>, memory_limit: Option<f64>) -> Outcome<OpenOptions> {
     Ok(OpenOptions {
+        model,
         memory: memory(memory_limit)?,
         ..OpenOptions::default()
     })
@@ -63,6 +64,8 @@ fn run(
 ) -> PyResult<Written> {
     let settings = options.settings()?;
     detached(py, output.progress.as_ref(), |progress| {
+        let resources = resources(output.jobs, output.memory_limit)?;
+        let prepared = settings.prepare(resources.memory)?;
         let raster = open()?;
         let kind = kind(Kind::Terrain, output.any_extension);
         let destination = Destination {
@@ -70,11 +73,11 @@ fn run(
                 .made_of(inputs)
                 .made_of(&settings.model),
             resumable: output.resumable.then_some(inputs),
-            resources: resources(output.jobs, output.memory_limit)?,
+            resources,
         };
         Ok(written(terrane::encode(
             &*raster,
-            &settings,
+            &prepared,
             destination,
             progress,
         )?))
@@ -194,7 +197,8 @@ pub(crate) fn decode(
             .made_of([&path])
             .made_of(&model);
         output.check()?;
-        let terrain = terrane::open(&path, model.as_deref(), options(memory_limit)?)?;
+        let options = options(model.clone(), memory_limit)?;
+        let terrain = terrane::open_with(&path, &options)?;
         let decoding = Decoding {
             bbox,
             resolution,
@@ -224,9 +228,8 @@ pub(crate) fn verify(
     memory_limit: Option<f64>,
 ) -> PyResult<(String, Vec<String>)> {
     detached(py, None, |_| {
-        let terrain = terrane::open(&path, model.as_deref(), options(memory_limit)?)?;
-        let found =
-            terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
+        let terrain = terrane::open_with(&path, &options(model, memory_limit)?)?;
+        let found = terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
         let report = serde_json::Value::Object(found.report);
         Ok((report.to_string(), found.failed))
     })

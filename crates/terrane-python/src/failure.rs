@@ -70,8 +70,7 @@ fn sentence(error: &dyn std::error::Error) -> String {
 /// The kind of an input or output error below, where there is one.
 fn io_kind(error: &terrane::Error) -> Option<ErrorKind> {
     // These say what their cause says, and so do not tell of it as a cause.
-    if let terrane::Error::Terrain(below)
-    | terrane::Error::Open { source: below, .. } = error
+    if let terrane::Error::Terrain(below) | terrane::Error::Open { source: below, .. } = error
         && let terrane_codec::Error::Format(FormatError::Io(source)) = below
     {
         return Some(source.kind());
@@ -114,10 +113,13 @@ impl From<Failure> for PyErr {
             | Error::Terrain(terrane_codec::Error::Setting { .. }) => PyValueError::new_err(text),
             Error::Memory(_)
             | Error::Terrain(
-                terrane_codec::Error::Memory(_) | terrane_codec::Error::Format(FormatError::Memory(_)),
+                terrane_codec::Error::Memory(_)
+                | terrane_codec::Error::Format(FormatError::Memory(_)),
             )
             | Error::Open {
-                source: terrane_codec::Error::Memory(_) | terrane_codec::Error::Format(FormatError::Memory(_)),
+                source:
+                    terrane_codec::Error::Memory(_)
+                    | terrane_codec::Error::Format(FormatError::Memory(_)),
                 ..
             } => PyMemoryError::new_err(text),
             _ if io_kind(&error) == Some(ErrorKind::NotFound) => PyFileNotFoundError::new_err(text),

@@ -7,10 +7,10 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane_codec::format::{LevelTile, Reader, TileId, Window, record};
-use terrane_codec::{RemoteOptions, Terrain};
 use terrane::placement::{affine, georeference, storage};
 use terrane::{Decoding, GroundSample, GroundSurface, OpenOptions};
+use terrane_codec::format::{LevelTile, TileId, Window, record};
+use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, SampleType};
 
 use crate::failure::{Failure, Outcome, refuse};
@@ -104,10 +104,7 @@ pub(crate) fn shown(path: PathBuf) -> String {
 /// What a file says of itself, as JSON; needs no model.
 #[pyfunction]
 pub(crate) fn describe(py: Python, path: PathBuf) -> PyResult<String> {
-    let open = || -> Outcome<_> {
-        let opened = terrane_codec::source(&path).and_then(|source| Ok(Reader::open(source)?));
-        Ok(opened.map_err(|source| terrane::Error::Open { path, source })?)
-    };
+    let open = || -> Outcome<_> { Ok(terrane::open_reader(&path, RemoteOptions::default())?) };
     let reader = py.detach(open)?;
     Ok(terrane::describe(&reader).to_string())
 }
@@ -127,10 +124,11 @@ impl File {
     ) -> PyResult<Self> {
         let open = || -> Outcome<_> {
             let options = OpenOptions {
+                model,
                 memory: memory(memory_limit)?,
                 remote: remote_options(remote_timeout)?,
             };
-            Ok(terrane::open(&path, model.as_deref(), options)?)
+            Ok(terrane::open_with(&path, &options)?)
         };
         let terrain = py.detach(open)?;
         Ok(Self {

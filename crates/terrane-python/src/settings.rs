@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use terrane::{Settings, Target};
 use terrane_codec::encode::{EncodeProgress, Report};
 use terrane_codec::format::{MemoryLimit, Method};
 use terrane_codec::{Profile, Resources};
-use terrane::{Settings, Target};
 use terrane_geo::Existing;
 
 use crate::failure::{Outcome, refuse};

@@ -6,9 +6,9 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane_codec::TileCodec;
-use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
 use terrane::Settings;
+use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
+use terrane_codec::{TileDecoder, TileEncoder};
 
 use crate::failure::{Failure, Outcome};
 use crate::settings::Options;
@@ -21,12 +21,13 @@ const NUMBER: u64 = 0;
 /// Codes arrays as tiles.
 #[pyclass(frozen, module = "terrane._terrane")]
 pub(crate) struct TileCoder {
-    codec: TileCodec,
+    encoder: TileEncoder,
+    decoder: TileDecoder,
 }
 
-fn codec(settings: &Settings, is_f32: bool) -> Outcome<TileCodec> {
+fn encoder(settings: &Settings, is_f32: bool) -> Outcome<TileEncoder> {
     let prepared = settings.prepare(MemoryLimit::default())?;
-    Ok(TileCodec {
+    Ok(TileEncoder {
         model: prepared.model.map(|(model, _)| model),
         bits: 8,
         coding: Coding::Shortest,
@@ -41,16 +42,16 @@ fn codec(settings: &Settings, is_f32: bool) -> Outcome<TileCodec> {
 impl TileCoder {
     #[new]
     fn new(options: Options, is_f32: bool) -> PyResult<Self> {
-        Ok(Self {
-            codec: codec(&options.settings()?, is_f32)?,
-        })
+        let encoder = encoder(&options.settings()?, is_f32)?;
+        let decoder = encoder.decoder();
+        Ok(Self { encoder, decoder })
     }
 
     /// SHA-256 of the model that tiles are made with, where there is one.
     #[getter]
     fn model(&self) -> Option<String> {
-        let model = self.codec.model.as_ref()?;
-        Some(terrane_codec::hexadecimal(&model.sha256()))
+        let model = self.encoder.model.as_ref()?;
+        Some(hex::encode(model.sha256()))
     }
 
     /// The bytes of an array of heights, NaN where there is no data.
@@ -63,11 +64,10 @@ impl TileCoder {
         let (height, width) = view.dim();
         let heights: Vec<f64> = view.iter().copied().collect();
         let bytes = py.detach(|| -> Outcome<Vec<u8>> {
-            let made = self.codec.encode(&heights, Window::whole(width, height))?;
-            Ok(made.map_or_else(
-                || EMPTY.to_vec(),
-                |(record, _)| record.to_bytes(NUMBER, width),
-            ))
+            let made = self
+                .encoder
+                .encode(&heights, Window::whole(width, height))?;
+            Ok(made.map_or_else(|| EMPTY.to_vec(), |coded| coded.to_bytes(NUMBER)))
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -86,7 +86,7 @@ impl TileCoder {
                 return Ok(vec![f64::NAN; width * height]);
             }
             let record = Record::parse(bytes, NUMBER, window)?;
-            Ok(self.codec.decode(&record, window)?.valid_heights())
+            Ok(self.decoder.decode(&record, window)?.valid_heights())
         })?;
         let array = Array2::from_shape_vec((height, width), heights)
             .map_err(|_| Failure::Argument("the heights do not fill the array".into()))?;

@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use terrane_codec::format::TokenTables;
 use terrane_codec::format::tokens::{WIDTHS, alphabet, place};
-use terrane_networks::methods::{Method, Model, Precision};
 use terrane_codec::quantise::quantise;
+use terrane_networks::methods::{Method, Model, Precision};
 
 use crate::config::Config;
 use crate::data::Dataset;

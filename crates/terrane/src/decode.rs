@@ -1,42 +1,14 @@
 //! A neural terrain file back to heights on a grid.
 
 use std::ops::Range;
-use std::path::Path;
 
-use terrane_codec::format::{Error as FormatError, MemoryLimit, Promise, Window};
+use terrane_codec::Terrain;
+use terrane_codec::format::{Promise, Window};
 use terrane_codec::resample::Resampled;
-use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
 use crate::placement::{affine, georeference, storage};
-use crate::settings::read_model;
 use crate::{Error, Result};
-
-/// What a file may take while it is open.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OpenOptions {
-    /// Memory.
-    pub memory: MemoryLimit,
-    /// What holds for an address.
-    pub remote: RemoteOptions,
-}
-
-/// Opens a file of this machine or at an address, with its model where it is neither in the file nor in the program.
-pub fn open(path: &Path, model: Option<&Path>, options: OpenOptions) -> Result<Terrain> {
-    let OpenOptions { memory, remote } = options;
-    let model = model.map(|path| read_model(path, memory)).transpose()?;
-    let model = model.map(|(model, _)| model);
-    terrane_codec::source_with(path, remote)
-        .and_then(|source| Terrain::open_within(source, model, memory))
-        .map_err(|source| match source {
-            // It names the address by itself.
-            terrane_codec::Error::Format(FormatError::Remote { .. }) => Error::Terrain(source),
-            source => Error::Open {
-                path: path.to_owned(),
-                source,
-            },
-        })
-}
 
 /// Rows of a resampled grid that are made at a time.
 const ROWS: usize = 16;

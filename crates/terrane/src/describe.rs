@@ -1,36 +1,9 @@
 //! What a neural terrain file says of itself, as JSON.
 
 use serde_json::{Value, json};
-use terrane_codec::format::{Method, Promise, Reader};
-use terrane_codec::hexadecimal;
+use terrane_codec::format::{Promise, Reader};
 
 use crate::placement::georeference;
-
-/// The name of a method.
-pub fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Integers => "integers",
-        Method::TransInr => "transinr",
-        Method::Functa => "functa",
-        Method::Huvr => "huvr",
-        Method::HuvrSiren => "huvr-siren",
-        Method::Context => "context",
-    }
-}
-
-/// The method of a name.
-pub(crate) fn method_named(name: &str) -> Option<Method> {
-    [
-        Method::Integers,
-        Method::TransInr,
-        Method::Functa,
-        Method::Huvr,
-        Method::HuvrSiren,
-        Method::Context,
-    ]
-    .into_iter()
-    .find(|&method| method_name(method) == name)
-}
 
 /// The description of a file; needs no model.
 pub fn describe(reader: &Reader) -> Value {
@@ -50,9 +23,9 @@ pub fn describe(reader: &Reader) -> Value {
     json!({
         "bytes": reader.length(), "width": width, "height": height, "tile": pyramid.side(),
         "levels": levels, "tiles": pyramid.tiles(), "tiles_with_data": statistics.tiles,
-        "method": method_name(header.method),
+        "method": header.method.name(),
         "model": header.model.as_ref().map(|model| json!({
-            "name": model.name, "sha256": hexadecimal(&model.sha256), "embedded": model.embedded.is_some(),
+            "name": model.name, "sha256": hex::encode(model.sha256), "embedded": model.embedded.is_some(),
         })),
         "promise": promise, "bound_m": bound, "lossless": matches!(header.promise, Promise::Lossless { .. }),
         "pixels": statistics.pixels,

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use terrane_codec::encode::{Encoding, Heights, Report};
 use terrane_codec::format::{Error as FormatError, Window};
 use terrane_codec::journal::Journal;
+use terrane_codec::step_search::{Slope, StepSearch};
 use terrane_codec::{Measured, Rate, Resources};
 use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
 
-use crate::{Error, Prepared, Result, Settings};
+use crate::{Error, Prepared, Result};
 
-/// How near a rate of the whole file comes to its target, and how often its step is corrected.
+/// How near a rate of the whole file comes to its target, and how often its step is tried.
 const NEAR: f64 = 0.01;
-const SEARCHES: usize = 7;
+const MAX_TRIES: usize = 7;
 
 /// Where an encoding goes and what it may use.
 #[derive(Debug, Clone)]
@@ -42,16 +43,15 @@ pub struct Encoded {
 /// Encodes a raster.
 pub fn encode(
     raster: &dyn RasterSource,
-    settings: &Settings,
+    prepared: &Prepared,
     destination: Destination,
     progress: &mut Report,
 ) -> Result<Encoded> {
     destination.out.check()?;
-    let prepared = settings.prepare(destination.resources.memory)?;
     let job = Job {
         raster,
         destination,
-        prepared: &prepared,
+        prepared,
     };
     let made = match prepared.rate {
         Rate::Rmse(target) if prepared.is_whole => {
@@ -168,18 +168,22 @@ impl Job<'_> {
         measure: impl Fn(u64, &Measured) -> f64,
         progress: &mut Report,
     ) -> Result<Made> {
-        let mut step_m = first_m;
-        let mut last: Option<(f64, f64)> = None;
+        let slope = Slope {
+            first: slope,
+            min: 0.1,
+            max: 4.0,
+        };
+        let mut search = StepSearch::new(first_m, target, slope);
         for turn in 1.. {
-            let made = self.run(Rate::Step(step_m), progress)?;
+            let made = self.run(Rate::Step(search.step()), progress)?;
             let Encoded {
                 bytes, measured, ..
             } = made.encoded;
-            let reached = measure(bytes, &measured).max(1e-12);
-            let miss = (reached / target).ln();
+            let reached = measure(bytes, &measured);
+            let miss = search.miss(reached);
             // Where another step changes nothing, tokens alone are above or below the target.
-            let is_stuck = last.is_some_and(|(_, value)| value == reached.ln());
-            if miss.abs() < NEAR || turn == SEARCHES || measured.pixels == 0 || is_stuck {
+            let is_last = turn == MAX_TRIES || search.is_stuck(reached);
+            if miss.abs() < NEAR || is_last || measured.pixels == 0 {
                 // Less than was asked for is what there is to have: heights without error, or a flat terrain.
                 if miss < 2.0 * NEAR || measured.pixels == 0 {
                     return Ok(made);
@@ -190,12 +194,7 @@ impl Job<'_> {
                     reached,
                 });
             }
-            let found = last.map(|(at, value)| (reached.ln() - value) / (step_m.ln() - at));
-            let found = found.filter(|found| found.is_finite() && found * slope > 0.0);
-            let found = found.unwrap_or(slope);
-            let steep = found.abs().clamp(0.1, 4.0).copysign(slope);
-            last = Some((step_m.ln(), reached.ln()));
-            step_m *= (-miss / steep).clamp(-3.0, 3.0).exp();
+            search.correct(reached);
         }
         unreachable!("the last turn returns")
     }
@@ -209,7 +208,7 @@ impl Job<'_> {
 
     /// Encodes at a rate; the file appears when it is committed.
     fn run(&self, rate: Rate, progress: &mut Report) -> Result<Made> {
-        let (header, codec) = self.prepared.start(self.raster.info(), rate)?;
+        let (header, encoder) = self.prepared.start(self.raster.info(), rate)?;
         let out = &self.destination.out;
         let journal = match self.destination.resumable {
             None => None,
@@ -221,13 +220,13 @@ impl Job<'_> {
                     .made_of(inputs)
                     .check()?;
                 let identity = identity(inputs)?;
-                Some(Journal::open(name, &header, &codec, &identity)?)
+                Some(Journal::open(name, &header, &encoder, &identity)?)
             }
         };
         let mut file = AtomicFile::create(out)?;
         let encoding = Encoding {
             header,
-            codec: &codec,
+            encoder: &encoder,
             embedded: self.prepared.embedded(),
             journal: journal.as_ref(),
             resources: self.destination.resources,

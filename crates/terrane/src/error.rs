@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use terrane_networks::model::ModelError;
+use terrane_codec::ModelError;
 
 /// An error of a conversion.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,14 @@ pub enum Error {
     /// A model for a method without.
     #[error("integers have no model: leave out --model and --embed-model")]
     NoModel,
+    /// Tokens, and a build without networks.
+    #[error(
+        "{method} stores tokens, and this build of terrane has no networks: build with the feature `networks`"
+    )]
+    NoNetworks {
+        /// The method.
+        method: terrane_format::Method,
+    },
     /// The program has no model of a method.
     #[error("there is no model of this method in the program: give one with --model")]
     NoBuiltIn,

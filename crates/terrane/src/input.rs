@@ -7,7 +7,6 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use terrane_codec::format::Window;
-use terrane_codec::hexadecimal;
 use terrane_geo::Piece;
 
 use crate::{Error, Result};
@@ -48,7 +47,7 @@ fn hash_of(path: &Path) -> Result<String> {
     loop {
         let count = file.read(&mut part).map_err(failed)?;
         if count == 0 {
-            return Ok(hexadecimal(&digest.finalize()));
+            return Ok(hex::encode(digest.finalize()));
         }
         digest.update(&part[..count]);
     }

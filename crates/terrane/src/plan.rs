@@ -9,13 +9,12 @@ use terrane_codec::division::{Area, Division};
 use terrane_codec::format::{
     Coding, GeoKeys, Header, MemoryLimit, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
-use terrane_codec::{FileModel, Rate, TileCodec, hexadecimal};
+use terrane_codec::{Rate, TileEncoder};
 use terrane_geo::{AtomicFile, GeoTiff, Mosaic, Output, Piece, RasterSource};
 
-use crate::describe::{method_name, method_named};
 use crate::input::Input;
-use crate::settings::read_model;
-use crate::{Checks, Error, ModelFile, Result, Settings};
+use crate::open::{MODELS, ModelFile, read_model};
+use crate::{Checks, Error, Result, Settings};
 
 /// The version of plans that this program writes and reads.
 const VERSION: u32 = 1;
@@ -194,7 +193,7 @@ impl Plan {
             None => None,
             Some(id) => Some(ModelPlan {
                 name: id.name.clone(),
-                sha256: hexadecimal(&id.sha256),
+                sha256: hex::encode(id.sha256),
                 path: match &settings.model {
                     None => None,
                     Some(path) => {
@@ -235,7 +234,7 @@ impl Plan {
                 description: header.samples.description,
             },
             coding: CodingPlan {
-                method: method_name(header.method).to_owned(),
+                method: header.method.to_string(),
                 tile: header.pyramid.side(),
                 levels: header.pyramid.levels(),
                 rate: RatePlan::new(codec.rate)?,
@@ -365,8 +364,10 @@ impl Plan {
         };
         Ok(Header {
             pyramid: Pyramid::new(width, height, coding.tile, coding.levels)?,
-            method: method_named(&coding.method)
-                .ok_or_else(|| unknown("method", &coding.method))?,
+            method: coding
+                .method
+                .parse()
+                .map_err(|_| unknown("method", &coding.method))?,
             affine: raster.affine,
             is_placed: raster.is_placed,
             pixel_is_point: raster.pixel_is_point,
@@ -414,11 +415,11 @@ impl Plan {
             read_model(path, memory)?
         } else {
             let sha256 = hash(&model.sha256).ok_or_else(other)?;
-            let built_in = FileModel::built_in(&sha256).ok_or_else(other)?;
-            let bytes = FileModel::built_in_bytes(&sha256).ok_or_else(other)?;
+            let built_in = MODELS.built_in(&sha256).ok_or_else(other)?;
+            let bytes = MODELS.built_in_bytes(&sha256).ok_or_else(other)?;
             (built_in, bytes.to_vec())
         };
-        if hexadecimal(&found.0.sha256()) == model.sha256 {
+        if hex::encode(found.0.sha256()) == model.sha256 {
             Ok(Some(found))
         } else {
             Err(other())
@@ -430,10 +431,10 @@ impl Plan {
         self.coding.model.as_ref().is_some_and(|model| model.embed)
     }
 
-    /// The codec of tiles.
-    pub(crate) fn codec(&self, model: Option<&ModelFile>) -> TileCodec {
+    /// The encoder of tiles.
+    pub(crate) fn encoder(&self, model: Option<&ModelFile>) -> TileEncoder {
         let coding = &self.coding;
-        TileCodec {
+        TileEncoder {
             model: model.map(|(model, _)| model.clone()),
             bits: coding.bits,
             coding: if coding.fixed_width {
@@ -449,14 +450,8 @@ impl Plan {
     }
 }
 
-/// The bytes of a hash in hexadecimal digits.
 fn hash(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
+    let mut hash = [0; 32];
+    hex::decode_to_slice(text, &mut hash).ok()?;
+    Some(hash)
 }

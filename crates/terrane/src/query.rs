@@ -43,7 +43,11 @@ impl<'a> GroundSurface<'a> {
     }
 
     /// The surface at a point of the map; `None` where there is no data.
-    pub fn at(&self, x: f64, y: f64) -> std::result::Result<Option<GroundSample>, terrane_codec::Error> {
+    pub fn at(
+        &self,
+        x: f64,
+        y: f64,
+    ) -> std::result::Result<Option<GroundSample>, terrane_codec::Error> {
         match self.surface.at(x, y) {
             Ok(sample) => Ok(Some(GroundSample::new(&sample, self.scale.at(y)))),
             Err(terrane_codec::Error::NoHeight { .. }) => Ok(None),

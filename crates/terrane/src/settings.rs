@@ -1,16 +1,14 @@
 //! How a raster is to be encoded.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use terrane_codec::format::{
     Coding, Header, MemoryLimit, Method, ModelId, Promise, Pyramid, Statistics, limits,
 };
-use terrane_networks::methods::MethodConfig;
-use terrane_codec::{FileModel, Profile, Rate, TileCodec};
-use terrane_networks::TrainedModel;
+use terrane_codec::{Profile, Rate, TileEncoder};
 use terrane_geo::{HeightUnit, RasterInfo, SampleType};
 
+use crate::open::{MODELS, ModelFile, read_model};
 use crate::placement::{affine_numbers, geo_keys, samples};
 use crate::{Error, Result};
 
@@ -19,7 +17,7 @@ use crate::{Error, Result};
 pub enum Target {
     /// No valid pixel farther off than 0.1 m; the tokens alone where bits are given.
     #[default]
-    Usual,
+    Default,
     /// No valid pixel farther off than so many metres.
     MaxError(f64),
     /// A root mean square error in metres.
@@ -63,7 +61,7 @@ impl Default for Settings {
             effort: 1,
             model: None,
             embed_model: false,
-            target: Target::Usual,
+            target: Target::Default,
             per_tile: false,
             bits: None,
             fixed_width: false,
@@ -71,9 +69,6 @@ impl Default for Settings {
         }
     }
 }
-
-/// A model and its file.
-pub type ModelFile = (FileModel, Vec<u8>);
 
 /// Settings that were checked, with their model.
 #[derive(Debug)]
@@ -93,39 +88,13 @@ pub struct Prepared {
     embed_model: bool,
 }
 
-fn method_of(model: &FileModel) -> Method {
-    match model.network().map(|network| &network.config) {
-        None => Method::Context,
-        Some(MethodConfig::TransInr(_)) => Method::TransInr,
-        Some(MethodConfig::Functa(_)) => Method::Functa,
-        Some(MethodConfig::Huvr(_)) => Method::Huvr,
-        Some(MethodConfig::HuvrSiren(_)) => Method::HuvrSiren,
+/// The network of a method inside the program.
+fn built_in(method: Method) -> Result<ModelFile> {
+    if !MODELS.has_networks() {
+        return Err(Error::NoNetworks { method });
     }
-}
-
-fn built_in_network() -> ModelFile {
-    (
-        FileModel::Network(Arc::new(TrainedModel::built_in().clone())),
-        TrainedModel::built_in_bytes().to_vec(),
-    )
-}
-
-/// Reads a model from its file, in so much memory.
-pub(crate) fn read_model(path: &Path, memory: MemoryLimit) -> Result<ModelFile> {
-    let failed = |source| Error::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    let bytes = std::fs::metadata(path).map_err(failed)?.len();
-    // Its bytes, its arrays and its network.
-    memory.check("so large a model", bytes.saturating_mul(3), "")?;
-    let file = std::fs::read(path).map_err(failed)?;
-    let model =
-        FileModel::from_bytes_within(&file, memory).map_err(|source| Error::UnusableModel {
-            path: path.to_owned(),
-            source,
-        })?;
-    Ok((model, file))
+    let (model, file) = MODELS.built_in_of(method).ok_or(Error::NoBuiltIn)?;
+    Ok((model, file.to_vec()))
 }
 
 impl Settings {
@@ -142,18 +111,18 @@ impl Settings {
             Target::Rmse(target) => Rate::Rmse(positive("rmse", target)?),
             Target::Bpp(target) => Rate::Bpp(positive("bpp", target)?),
             Target::Lossless => Rate::Lossless,
-            Target::Usual if self.bits.is_some() => Rate::Tokens,
-            Target::Usual => Rate::MaxError(0.1),
+            Target::Default if self.bits.is_some() => Rate::Tokens,
+            Target::Default => Rate::MaxError(0.1),
         })
     }
 
     /// The method, and the model and its file where it has one.
     fn method(&self, rate: Rate, memory: MemoryLimit) -> Result<(Method, Option<ModelFile>)> {
         let wants_tokens = self.bits.is_some() || self.fixed_width;
-        if wants_tokens && matches!(self.method, Some(Method::Integers | Method::Context)) {
+        if wants_tokens && self.method.is_some_and(|method| !method.has_tokens()) {
             return Err(Error::NoTokens);
         }
-        if self.method == Some(Method::Integers) {
+        if self.method.is_some_and(|method| !method.needs_model()) {
             if self.model.is_some() || self.embed_model {
                 return Err(Error::NoModel);
             }
@@ -161,23 +130,20 @@ impl Settings {
         }
         let (model, file) = match (&self.model, self.method) {
             (Some(path), _) => read_model(path, memory)?,
-            (None, Some(Method::HuvrSiren)) => built_in_network(),
-            (None, None) if wants_tokens => built_in_network(),
-            (None, None | Some(Method::Context)) => {
-                (self.profile.model(), self.profile.bytes().to_vec())
-            }
-            _ => return Err(Error::NoBuiltIn),
+            (None, Some(method)) if method.has_tokens() => built_in(method)?,
+            (None, None) if wants_tokens => built_in(Method::HuvrSiren)?,
+            (None, _) => (self.profile.model(), self.profile.bytes().to_vec()),
         };
-        let method = method_of(&model);
+        let method = model.method();
         if self.method.is_some_and(|asked| asked != method) {
             return Err(Error::OtherMethod {
                 name: model.name().to_owned(),
             });
         }
-        if method != Method::Context && rate == Rate::Lossless {
+        if method.has_tokens() && rate == Rate::Lossless {
             return Err(Error::LossyNetwork);
         }
-        if method == Method::Context && wants_tokens {
+        if !method.has_tokens() && wants_tokens {
             return Err(Error::NoTokens);
         }
         Ok((method, Some((model, file))))
@@ -187,8 +153,8 @@ impl Settings {
     pub fn prepare(&self, memory: MemoryLimit) -> Result<Prepared> {
         let rate = self.rate()?;
         let (method, model) = self.method(rate, memory)?;
-        let usual = if method == Method::Context { 512 } else { 256 };
-        let tile = self.tile.unwrap_or(usual);
+        let default = if method == Method::Context { 512 } else { 256 };
+        let tile = self.tile.unwrap_or(default);
         if !limits::TILE_SIDE.contains(&tile) || !tile.is_multiple_of(2) {
             return Err(Error::TileSide { tile });
         }
@@ -223,8 +189,8 @@ impl Prepared {
         Some(file)
     }
 
-    /// The head of the file and the codec of its tiles, at a rate.
-    pub fn start(&self, info: &RasterInfo, rate: Rate) -> Result<(Header, TileCodec)> {
+    /// The head of the file and the encoder of its tiles, at a rate.
+    pub fn start(&self, info: &RasterInfo, rate: Rate) -> Result<(Header, TileEncoder)> {
         let size = |value: usize| u32::try_from(value).map_err(|_| Error::RasterTooLarge);
         let (width, height) = (size(info.width())?, size(info.height())?);
         let crs = &info.georeference.crs;
@@ -263,7 +229,7 @@ impl Prepared {
             }),
         };
         let storage = &info.storage;
-        let codec = TileCodec {
+        let encoder = TileEncoder {
             model: model.cloned(),
             bits: self.bits,
             coding: self.coding,
@@ -276,6 +242,6 @@ impl Prepared {
             },
             effort: self.effort,
         };
-        Ok((header, codec))
+        Ok((header, encoder))
     }
 }

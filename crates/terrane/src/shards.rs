@@ -7,11 +7,12 @@ use terrane_codec::encode::{Heights, Report};
 use terrane_codec::format::{LocalFile, Window};
 use terrane_codec::merge::Merge;
 use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
-use terrane_codec::{Measured, Resources, Terrain};
+use terrane_codec::{Measured, Resources, Terrain, TerrainOptions};
 use terrane_geo::{AtomicFile, Existing, Output, Pieces};
 
 use crate::encode::failure;
 use crate::input::Input;
+use crate::open::MODELS;
 use crate::{Error, Plan, Result};
 
 /// A shard that is there now.
@@ -120,11 +121,11 @@ impl Plan {
         }
         let pieces = Pieces::new(pieces);
         let model = self.model(model, resources.memory)?;
-        let codec = self.codec(model.as_ref());
+        let encoder = self.encoder(model.as_ref());
         let encoding = ShardEncoding {
             id,
             pyramid,
-            codec: &codec,
+            encoder: &encoder,
             area,
             top: division.top,
             resources,
@@ -189,11 +190,11 @@ impl Plan {
             source,
         };
         let model = self.model(model, resources.memory)?;
-        let codec = self.codec(model.as_ref());
+        let encoder = self.encoder(model.as_ref());
         let mut file = AtomicFile::create(&out)?;
         let merge = Merge {
             header: self.header()?,
-            codec: &codec,
+            encoder: &encoder,
             embedded: model
                 .as_ref()
                 .filter(|_| self.embeds_model())
@@ -216,9 +217,12 @@ impl Plan {
         // The index and every place of it, before anybody trusts the file.
         let written = file.file().try_clone().map_err(failed)?;
         let source = Box::new(LocalFile::from_file(written)?);
-        Terrain::open(source, model.map(|(model, _)| model))?
-            .reader()
-            .check_layout()?;
+        let options = TerrainOptions {
+            models: MODELS,
+            model: model.map(|(model, _)| model),
+            memory: resources.memory,
+        };
+        Terrain::open(source, options)?.reader().check_layout()?;
         file.commit()?;
         Ok(Merged {
             bytes: length(path)?,

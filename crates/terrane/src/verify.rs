@@ -31,7 +31,9 @@ pub fn is_damage(error: &terrane_codec::Error) -> bool {
                 | FormatError::Length { .. }
                 | FormatError::LimitExceeded { .. }
         ),
-        terrane_codec::Error::Model(error) => !matches!(error, terrane_networks::model::ModelError::Memory(_)),
+        terrane_codec::Error::Model(error) => {
+            !matches!(error, terrane_codec::ModelError::Memory(_))
+        }
         _ => false,
     }
 }
@@ -78,7 +80,7 @@ fn check_tiles(terrain: &Terrain, jobs: usize, progress: &mut Report) -> Result<
             }
             Ok(())
         };
-        in_parallel(0..(end - start) as usize, jobs, &work)?;
+        in_parallel((end - start) as usize, jobs, &work)?;
         start = end;
         progress("verify", end, pyramid.tiles(), "tiles");
     }

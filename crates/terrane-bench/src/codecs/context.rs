@@ -1,7 +1,7 @@
 //! Our own codec.
 
 use terrane_codec::format::{Coding, Record, Window};
-use terrane_codec::{Profile, Rate, TileCodec};
+use terrane_codec::{Profile, Rate, TileEncoder};
 
 use super::CodecError;
 use super::codec::{Codec, Coded, Goal, Tile, geometric};
@@ -14,12 +14,7 @@ pub(super) struct Context(pub(super) Profile);
 
 impl Codec for Context {
     fn name(&self) -> String {
-        let profile = match self.0 {
-            Profile::Fast => "fast",
-            Profile::Standard => "standard",
-            Profile::Best => "best",
-        };
-        format!("context, {profile}")
+        format!("context, {}", self.0.name())
     }
 
     fn qualities(&self) -> Vec<f64> {
@@ -27,7 +22,7 @@ impl Codec for Context {
     }
 
     fn code(&self, tile: &Tile, goal: Goal) -> Result<Option<Coded>, CodecError> {
-        let codec = TileCodec {
+        let encoder = TileEncoder {
             model: Some(self.0.model()),
             bits: 8,
             coding: Coding::Shortest,
@@ -43,12 +38,16 @@ impl Codec for Context {
         let window = Window::whole(tile.side, tile.side);
         let heights: Vec<f64> = tile.heights.iter().map(|&height| height.into()).collect();
         let failed = |source| CodecError::failed(&self.name(), source);
-        let Some((record, _)) = codec.encode(&heights, window).map_err(failed)? else {
+        let Some(coded) = encoder.encode(&heights, window).map_err(failed)? else {
             return Ok(None);
         };
-        let bytes = record.to_bytes(0, tile.side);
+        let bytes = coded.to_bytes(0);
         let record = Record::parse(&bytes, 0, window).map_err(|error| failed(error.into()))?;
-        let decoded = codec.decode(&record, window).map_err(failed)?.heights;
+        let decoded = encoder
+            .decoder()
+            .decode(&record, window)
+            .map_err(failed)?
+            .heights;
         Ok(Some(Coded {
             bytes: bytes.len(),
             heights: decoded.iter().map(|&height| height as f32).collect(),

@@ -3,9 +3,9 @@
 use burn::tensor::{Tensor, TensorData};
 use terrane_codec::format::Coding;
 use terrane_codec::format::tokens::{Tokens, WIDTHS};
+use terrane_codec::quantise::{Quantised, quantise};
 use terrane_networks::methods::{Method, Precision};
 use terrane_networks::model::TrainedModel;
-use terrane_codec::quantise::{Quantised, quantise};
 use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
 use terrane_report::table::{Cell, Column, Table};
 use terrane_train::evaluate::numbers_of;

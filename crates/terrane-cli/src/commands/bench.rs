@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
-use terrane_networks::methods::Precision;
 use terrane_bench::{Fitting, Options, Part, Passes, Settings, Size, run as measure};
+use terrane_networks::methods::Precision;
 use terrane_train::data::Dataset;
 
 use crate::Common;

@@ -120,7 +120,7 @@ fn file_trip(
 ) -> Result<RoundTrip> {
     let (out, encoded) = encode::write(arguments, resources, &mut |_| {})?;
     let whole = Window::whole(terrain.width, terrain.height);
-    let heights = terrane_codec::open(out)?.read_with(0, whole, resources.jobs)?;
+    let heights = terrane::open(out)?.read_with(0, whole, resources.jobs)?;
     measured(name, out.to_owned(), encoded.bytes, terrain, &heights)
 }
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use terrane::{Destination, Encoded, Settings, Target};
 use terrane_codec::encode::EncodeProgress;
 use terrane_codec::format::Method;
 use terrane_codec::{Profile, Resources};
-use terrane::{Destination, Encoded, Settings, Target};
 use terrane_geo::Kind;
 
 use crate::Common;
@@ -190,7 +190,7 @@ impl CodingArguments {
             (_, Some(target), _) => Target::Rmse(target),
             (.., Some(target)) => Target::Bpp(target),
             _ if self.lossless => Target::Lossless,
-            _ => Target::Usual,
+            _ => Target::Default,
         };
         Settings {
             method: self.method.map(MethodName::method),
@@ -264,14 +264,14 @@ pub(crate) fn write<'a>(
         .made_of(&settings.model);
     // An answer to wrong settings or a wrong name should not wait for a raster.
     output.check()?;
-    settings.prepare(resources.memory)?;
+    let prepared = settings.prepare(resources.memory)?;
     let raster = terrane_geo::open(inputs)?;
     let destination = Destination {
         out: output,
         resumable: arguments.resumable.then_some(inputs),
         resources,
     };
-    let encoded = terrane::encode(&*raster, &settings, destination, &mut |at| {
+    let encoded = terrane::encode(&*raster, &prepared, destination, &mut |at| {
         progress(at);
         Ok(())
     })?;

@@ -3,8 +3,6 @@
 use crate::placement::georeference;
 use anyhow::Result;
 use terrane_codec::format::{Pyramid, Reader};
-use terrane_codec::hexadecimal;
-use terrane::method_name;
 
 use crate::Common;
 use crate::commands::FileArguments;
@@ -66,7 +64,7 @@ fn text(reader: &Reader, promise: &str) -> String {
             .collect::<Vec<_>>()
             .join(", "),
     );
-    line("method", method_name(header.method).to_owned());
+    line("method", header.method.name().to_owned());
     if let Some(model) = &header.model {
         let place = if model.embedded.is_some() {
             "in the file"
@@ -79,7 +77,7 @@ fn text(reader: &Reader, promise: &str) -> String {
         };
         line(
             "model",
-            format!("{name}, {}, {place}", hexadecimal(&model.sha256)),
+            format!("{name}, {}, {place}", hex::encode(model.sha256)),
         );
     }
     line("promise", promise.to_owned());

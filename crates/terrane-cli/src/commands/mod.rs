@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
-use terrane_codec::format::{Error as FormatError, Reader, Source};
-use terrane_codec::{RemoteOptions, Terrain, shown};
 use terrane::OpenOptions;
+use terrane_codec::format::{Reader, Source};
+use terrane_codec::{RemoteOptions, Terrain, shown};
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
@@ -42,7 +42,7 @@ pub(crate) struct DeviceArguments {
 impl DeviceArguments {
     /// The device.
     pub(crate) fn open(&self) -> Result<Device> {
-        Ok(terrane_lab::device::parse(&self.device)?)
+        Ok(terrane_train::device::parse(&self.device)?)
     }
 
     /// What to call it in a report: its name, and the model of a CPU where the system tells it.
@@ -62,7 +62,7 @@ impl DeviceArguments {
 
     /// All devices that were named.
     pub(crate) fn open_all(&self) -> Result<Vec<Device>> {
-        Ok(terrane_lab::device::parse_all(&self.device)?)
+        Ok(terrane_train::device::parse_all(&self.device)?)
     }
 }
 
@@ -111,33 +111,23 @@ impl FileArguments {
 
     /// The file without its model.
     pub(crate) fn reader(&self) -> Result<Reader> {
-        let source = open_source(&self.file, self.remote.options())?;
-        Reader::open(source).map_err(|error| match error {
-            // It names the address by itself.
-            FormatError::Remote { .. } => error.into(),
-            error => {
-                anyhow::Error::new(error).context(format!("{} cannot be opened", shown(&self.file)))
-            }
-        })
+        Ok(terrane::open_reader(&self.file, self.remote.options())?)
     }
 
     /// The file, ready to decode.
     pub(crate) fn terrain(&self, common: &Common) -> Result<Terrain> {
         let options = OpenOptions {
+            model: self.model.clone(),
             memory: common.memory(),
             remote: self.remote.options(),
         };
-        Ok(terrane::open(
-            &self.file,
-            self.model.as_deref(),
-            options,
-        )?)
+        Ok(terrane::open_with(&self.file, &options)?)
     }
 }
 
 /// The bytes of a neural terrain file.
 pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn Source>> {
-    terrane_codec::source_with(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
+    terrane_codec::source(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
 
 /// A file to write.

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use terrane::OpenOptions;
 use terrane_codec::format::{MemoryLimit, limits};
 use terrane_codec::{Terrain, shown};
-use terrane::OpenOptions;
 
 use crate::Common;
 use crate::commands::{RemoteArguments, jobs, open_source};
@@ -135,8 +135,12 @@ impl Arguments {
                 shown(path)
             );
             let remote = self.remote.options();
-            let options = OpenOptions { memory, remote };
-            let terrain = terrane::open(path, self.model.as_deref(), options)?;
+            let options = OpenOptions {
+                model: self.model.clone(),
+                memory,
+                remote,
+            };
+            let terrain = terrane::open_with(path, &options)?;
             let head = open_source(path, remote)?.read(0, limits::HEAD)?;
             let found = originals
                 .iter()

@@ -138,7 +138,7 @@ fn plan(arguments: &PlanArguments, common: &Common) -> Result<()> {
     output.check()?;
     let plan = Plan::new(inputs, &settings, split, checks)?;
     plan.write(&output)?;
-    let (shards, sha256) = (plan.shards(), terrane_codec::hexadecimal(&plan.sha256()));
+    let (shards, sha256) = (plan.shards(), hex::encode(plan.sha256()));
     if common.json {
         return print_json(&json!({ "plan": out, "shards": shards, "sha256": sha256 }));
     }

@@ -41,7 +41,11 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         match cause {
             _ if !is_failure => error,
             Some(Error::Open { .. }) => CheckFailed(text).into(),
-            _ => CheckFailed(format!("{}: {text}", terrane_codec::shown(arguments.file.path()))).into(),
+            _ => CheckFailed(format!(
+                "{}: {text}",
+                terrane_codec::shown(arguments.file.path())
+            ))
+            .into(),
         }
     };
     let terrain = arguments.file.terrain(common).map_err(judge)?;

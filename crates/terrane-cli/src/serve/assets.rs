@@ -58,9 +58,6 @@ pub(crate) fn asset(name: &str) -> Option<&'static Asset> {
 impl Asset {
     /// A tag that changes with the file.
     pub(crate) fn tag(&self) -> String {
-        format!(
-            "\"{}\"",
-            terrane_codec::hexadecimal(&Sha256::digest(self.bytes)[..8])
-        )
+        format!("\"{}\"", hex::encode(&Sha256::digest(self.bytes)[..8]))
     }
 }

@@ -3,8 +3,6 @@
 use serde_json::{Map, Value, json};
 use terrane_codec::format::Promise;
 
-use terrane::method_name;
-
 use super::colour::legend;
 use super::dataset::Dataset;
 use super::layer::Layer;
@@ -69,7 +67,7 @@ pub(crate) fn info(dataset: &Dataset) -> Value {
             _ => Value::Null,
         };
         value["lossless"] = matches!(header.promise, Promise::Lossless { .. }).into();
-        value["method"] = method_name(header.method).into();
+        value["method"] = header.method.name().into();
         value["model"] = header.model.as_ref().map(|model| model.name.clone()).into();
     }
     value

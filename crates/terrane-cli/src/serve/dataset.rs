@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use terrane_codec::format::Promise;
-use terrane_codec::{Sample, Terrain, hexadecimal, shown};
+use terrane_codec::{Sample, Terrain, shown};
 use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
 };
@@ -84,7 +84,7 @@ impl Dataset {
             highest_m: statistics.highest_m,
         };
         // The head holds the checksums of the index, which holds those of the tiles.
-        let identity = hexadecimal(&Sha256::digest(head)[..8]);
+        let identity = hex::encode(&Sha256::digest(head)[..8]);
         let blocks = Blocks::of_terrain(terrain.clone())?;
         let bytes = terrain.reader().length();
         let mut dataset = Self::place(name, number, &place, blocks)

@@ -117,7 +117,10 @@ fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mis
             row: spread(number, DOWN, grid.rows()),
         };
         let place = LevelTile { level: 0, id };
-        let window = header.pyramid.window(place).map_err(terrane_codec::Error::from)?;
+        let window = header
+            .pyramid
+            .window(place)
+            .map_err(terrane_codec::Error::from)?;
         let decoded = match terrain.decode(place)? {
             Some(tile) => tile.valid_heights(),
             None => vec![f64::NAN; window.width * window.height],

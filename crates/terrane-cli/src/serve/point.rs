@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use terrane_convert::{GroundSample, PointReport};
+use terrane::{GroundSample, PointReport};
 
 use super::dataset::Dataset;
 use super::failure::Failure;

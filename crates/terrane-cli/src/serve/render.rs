@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use terrane_geo::Derivatives;
 
-use terrane_convert::GroundSample;
+use terrane::GroundSample;
 
 use super::colour::{difference_colour, product_colour, relief_colour};
 use super::dataset::{Dataset, Range};

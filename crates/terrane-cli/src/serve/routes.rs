@@ -124,7 +124,7 @@ fn tag(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    format!("\"{}\"", terrane_codec::hexadecimal(&hash.finalize()[..12]))
+    format!("\"{}\"", hex::encode(&hash.finalize()[..12]))
 }
 
 /// Whether the client has the answer already.

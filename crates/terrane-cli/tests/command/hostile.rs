@@ -9,9 +9,9 @@ use terrane_codec::format::{
     GeoKeys, Header, Integers, Layer, Method, ModelId, Promise, Pyramid, Record, Samples,
     Statistics, TileStatistics, Writer, record,
 };
+use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
 use terrane_networks::model::CONFIG_KEY;
 use terrane_networks::weights::Weights;
-use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
 
 use crate::models::untrained;
 use crate::{complaint, stdout};

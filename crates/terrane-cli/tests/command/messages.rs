@@ -101,7 +101,7 @@ fn control_characters_of_files_are_shown_and_not_obeyed() {
     assert_eq!(json(&output)["model"]["name"], EVIL);
     assert!(!stdout(&output).contains(is_control));
     // A message about another model names the file's.
-    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../terrane/models");
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../terrane-codec/models");
     let model = format!("{models}/context-fast.safetensors");
     let text = complaint(&run(&["decode", "evil.trn", "out.tif", "--model", &model]));
     assert!(text.contains(shown) && !text.contains(is_control), "{text}");

@@ -178,7 +178,7 @@ fn wrong_names_and_values_are_explained() {
 fn a_released_checkpoint_becomes_a_model() {
     let folder = tempfile::tempdir().unwrap();
     let released = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../terrane/tests/parity/huvr_siren.safetensors");
+        .join("../terrane-networks/tests/parity/huvr_siren.safetensors");
     let mut arguments = vec![
         "import",
         released.to_str().unwrap(),
@@ -299,7 +299,7 @@ fn tables_leave_the_model_and_the_files_made_with_it_alone() {
 fn a_checkpoint_is_not_replaced_by_what_is_made_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let released = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../terrane/tests/parity/huvr_siren.safetensors");
+        .join("../terrane-networks/tests/parity/huvr_siren.safetensors");
     std::fs::copy(released, folder.path().join("a.safetensors")).unwrap();
     let before = contents(folder.path());
     let import = ["import", "a.safetensors", "./a.safetensors", "--overwrite"];

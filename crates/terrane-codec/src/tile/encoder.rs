@@ -4,6 +4,7 @@ use terrane_format::Window;
 use terrane_format::record::{CodedRecord, Layer, Record, Remains, TileStatistics};
 use terrane_format::tokens::Coding;
 
+use super::decoder::TileDecoder;
 use super::heights::TileHeights;
 use super::integers::encode_flat;
 use super::residual;
@@ -171,9 +172,10 @@ impl TileEncoder {
             Some(FileModel::Context(model)) => self.encode_wavelet(tile, rate, &model.codec),
             None => None,
         };
-        Ok(coded.unwrap_or_else(|| {
-            self.encode_integers(tile, rate, self.integer_step(tile, rate))
-        }))
+        Ok(
+            coded
+                .unwrap_or_else(|| self.encode_integers(tile, rate, self.integer_step(tile, rate))),
+        )
     }
 
     /// Refuses a tile that does not reach a rate of its own; `bytes` is its record.
@@ -203,6 +205,14 @@ impl TileEncoder {
             .max(enough.min((high - low) / OVERVIEW_PARTS))
             // No finer than the floats that a decoded raster holds.
             .max(4.0 * FLOAT_MARGIN * tile.max_abs())
+    }
+
+    /// What decodes its records.
+    pub fn decoder(&self) -> TileDecoder {
+        TileDecoder {
+            model: self.model.clone(),
+            as_f32: self.rate == Rate::Lossless && self.is_f32,
+        }
     }
 
     /// Memory that the encoding of a tile takes.

@@ -22,8 +22,9 @@ impl TileEncoder {
                 // A source that is coarser than its bound is kept as it is.
                 step_m.max(exact())
             }
-            Rate::Rmse(target) => step_for_rmse(target, |step| tile.rmse(tile.heights, step))
-                .unwrap_or(max.max(1.0)),
+            Rate::Rmse(target) => {
+                step_for_rmse(target, |step| tile.rmse(tile.heights, step)).unwrap_or(max.max(1.0))
+            }
             Rate::Bpp(target) => {
                 let budget = target * tile.heights.len() as f64 / 8.0;
                 step_for_bytes(tile, tile.heights, Prediction::Median, (budget, max))
@@ -35,12 +36,7 @@ impl TileEncoder {
     }
 
     /// Heights as integers of a step, or as their bits where there is none.
-    pub(super) fn encode_integers(
-        &self,
-        tile: &TileHeights,
-        rate: Rate,
-        step_m: f64,
-    ) -> Candidate {
+    pub(super) fn encode_integers(&self, tile: &TileHeights, rate: Rate, step_m: f64) -> Candidate {
         let is_countable = step_m > 0.0 && tile.max_abs() / step_m < MAX_STEPS;
         let integers = if is_countable {
             Integers {
@@ -83,7 +79,11 @@ pub(super) fn decode(
     }
     if let Some(missing) = missing {
         // Their integers mean nothing, and a surface beside them should not fall to them.
-        for (height, _) in heights.iter_mut().zip(missing).filter(|(_, missing)| **missing) {
+        for (height, _) in heights
+            .iter_mut()
+            .zip(missing)
+            .filter(|(_, missing)| **missing)
+        {
             *height = f64::NAN;
         }
         fill(&mut heights, width);

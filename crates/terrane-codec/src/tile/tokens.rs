@@ -12,12 +12,12 @@ use super::decoder::TileDecoder;
 use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
 use super::heights::TileHeights;
 use super::residual::{self, residual, step_for_bytes, step_for_rmse};
+use crate::Error;
 use crate::fill::fill;
 use crate::kernel::{PixelJet, interpolate};
 use crate::model::{FileModel, TokenModel, TokenSurface};
 use crate::normalise::Normalisation;
 use crate::quantise::{Quantised, quantise};
-use crate::Error;
 
 /// Part of a tile's range that two machines may differ by in a network's output: far above what was ever seen (a few
 /// parts in a million), so that an error bound holds everywhere.
@@ -36,7 +36,13 @@ pub(super) struct DecodedTokens {
 impl DecodedTokens {
     /// The surface at a point in pixels from the corner of a tile of a window's size, which may lie a little outside;
     /// `None` where the method has no surface of its own.
-    pub(super) fn jet(&self, model: &dyn TokenModel, window: Window, x: f64, y: f64) -> Option<PixelJet> {
+    pub(super) fn jet(
+        &self,
+        model: &dyn TokenModel,
+        window: Window,
+        x: f64,
+        y: f64,
+    ) -> Option<PixelJet> {
         let surface = self.surface.get_or_init(|| model.surface(&self.tokens));
         let mut jet = surface.as_ref()?.jet(x, y).scaled(self.map.range_m.into());
         jet.value += f64::from(self.map.low_m);
@@ -94,8 +100,10 @@ impl TileEncoder {
             return Ok(None);
         }
         let differences = tile.differences(&base);
-        let any_above =
-            |limit: f64| tile.valid(&differences).any(|difference| difference.abs() > limit);
+        let any_above = |limit: f64| {
+            tile.valid(&differences)
+                .any(|difference| difference.abs() > limit)
+        };
         let step_m = match rate {
             Rate::Tokens | Rate::Lossless | Rate::Overview { .. } => None,
             Rate::Step(step_m) => any_above(step_m / 2.0).then_some(step_m),
@@ -115,7 +123,12 @@ impl TileEncoder {
             }
         };
         let residual = step_m.map(|step_m| residual(&differences, step_m));
-        Ok(Some(Candidate::new(tile, Layer::Tokens(bytes), residual, base)))
+        Ok(Some(Candidate::new(
+            tile,
+            Layer::Tokens(bytes),
+            residual,
+            base,
+        )))
     }
 }
 

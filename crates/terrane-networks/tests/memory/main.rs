@@ -7,7 +7,9 @@ use terrane_networks::blocks::{DecoderConfig, EncoderConfig};
 use terrane_networks::field::RIM;
 use terrane_networks::methods::functa::Coordinates;
 use terrane_networks::methods::huvr_siren::ModulationKind;
-use terrane_networks::methods::{Method, MethodConfig, Precision, functa, huvr, huvr_siren, transinr};
+use terrane_networks::methods::{
+    Method, MethodConfig, Precision, functa, huvr, huvr_siren, transinr,
+};
 
 /// What a process takes for itself.
 const SPARE: u64 = 16 << 20;

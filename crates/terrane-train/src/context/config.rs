@@ -1,8 +1,8 @@
 //! A complete training of the context codec, as TOML with every value stated.
 
 use serde::{Deserialize, Serialize};
-use terrane_networks::blocks::{Check, SettingError};
 use terrane_context::{BANDS, MOST_WIDTH, PHASES, Widths};
+use terrane_networks::blocks::{Check, SettingError};
 
 use crate::config::{are_amounts, are_parts, are_shares, are_steps, check_each, is_some};
 use crate::training::ScheduleConfig;

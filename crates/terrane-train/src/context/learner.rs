@@ -3,12 +3,12 @@
 use burn::module::Module;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane_networks::blocks::Dense;
-use terrane_networks::init::Init;
 use terrane_context::{
     BANDS, GREATEST, LayerWeights, PHASES, SCALE_AT_NOUGHT, SCALE_PER_UNIT, WEIGHT_UNIT, Widths,
     scale,
 };
+use terrane_networks::blocks::Dense;
+use terrane_networks::init::Init;
 
 use crate::context::samples::{Batch, INPUT_UNIT, Rows};
 use crate::{Error, Result};

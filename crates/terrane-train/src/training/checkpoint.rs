@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use terrane_networks::dinov3::{Teacher, TeacherConfig};
 use terrane_codec::format::TokenTables;
 use terrane_codec::format::tokens::WIDTHS;
+use terrane_geo::{AtomicFile, Existing, Output};
+use terrane_networks::dinov3::{Teacher, TeacherConfig};
 use terrane_networks::methods::Model;
 use terrane_networks::model::{CONFIG_KEY, table_arrays, table_name};
 use terrane_networks::released::load_released;
 use terrane_networks::weights::{Array, Weights, WeightsError};
-use terrane_geo::{AtomicFile, Existing, Output};
 
 use crate::config::Config;
 use crate::memory::{MemoryLimit, NetworkMemory};

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use serde_json::json;
+use terrane_geo::Existing;
 use terrane_networks::dinov3::Teacher;
 use terrane_networks::methods::Model;
-use terrane_geo::Existing;
 
 use crate::config::{Config, ConfigError};
 use crate::data::Dataset;
@@ -198,11 +198,11 @@ mod tests {
 
     use burn::module::Module;
     use burn::tensor::Distribution;
+    use terrane_geo::synthetic::{Recipe, generate};
     use terrane_networks::dinov3::TeacherConfig;
     use terrane_networks::init::Init;
     use terrane_networks::methods::{Method, Precision};
     use terrane_networks::weights::Weights;
-    use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
     use crate::data::DatasetWriter;

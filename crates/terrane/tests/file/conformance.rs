@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use terrane_codec::context::Transform;
-use terrane_codec::format::{Coding, Layer, Tokens};
-use terrane_codec::{FileModel, Profile, Rate, Terrain, TileCodec};
+use terrane_codec::format::{Coding, Layer, MemoryLimit, Tokens};
+use terrane_codec::{FileModel, Profile, Rate, Terrain, TileEncoder};
 use terrane_networks::TrainedModel;
 
 use crate::{Raster, integers, open, tokens, whole};
@@ -47,21 +47,25 @@ fn doubles() -> Raster {
     })
 }
 
-fn with(codec: TileCodec, bits: u8, coding: Coding) -> TileCodec {
-    TileCodec {
+fn with(codec: TileEncoder, bits: u8, coding: Coding) -> TileEncoder {
+    TileEncoder {
         bits,
         coding,
         ..codec
     }
 }
 
-type Made = (&'static str, &'static str, Raster, TileCodec, u16);
+type Made = (&'static str, &'static str, Raster, TileEncoder, u16);
 
 /// The context codec with the small model of the golden files, which they embed.
-fn small(rate: Rate) -> TileCodec {
+fn small(rate: Rate) -> TileEncoder {
     let bytes = std::fs::read(folder().join(CONTEXT_MODEL)).unwrap();
-    TileCodec {
-        model: Some(FileModel::from_bytes(&bytes).unwrap()),
+    TileEncoder {
+        model: Some(
+            terrane::MODELS
+                .load(&bytes, MemoryLimit::default())
+                .unwrap(),
+        ),
         ..integers(rate)
     }
 }
@@ -100,7 +104,7 @@ fn cases() -> Vec<Made> {
             "integers-bits64",
             "lossless by the bits of 64-bit floats",
             doubles(),
-            TileCodec {
+            TileEncoder {
                 is_f32: false,
                 ..integers(Rate::Lossless)
             },
@@ -209,7 +213,7 @@ fn context_cases() -> Vec<Made> {
                 let height = 40.0 + 7.0 * (x as f64 / 23.0).sin() * (y as f64 / 29.0).cos() + noise;
                 f64::from(((height * 100.0).round() * 0.01) as f32)
             }),
-            TileCodec {
+            TileEncoder {
                 model: Some(Profile::Standard.model()),
                 ..integers(Rate::Lossless)
             },
@@ -265,7 +269,9 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                     .embedded_model(terrain.memory())
                     .unwrap()
                     .unwrap();
-                let model = FileModel::from_bytes(&bytes).unwrap();
+                let model = terrane::MODELS
+                    .load(&bytes, MemoryLimit::default())
+                    .unwrap();
                 let window = pyramid.window(place).unwrap();
                 let transform = if details.is_lossless {
                     Transform::Lossless
@@ -297,7 +303,7 @@ fn add((name, tests, raster, codec, side): &Made) {
     };
     let (file, _) = raster.encode_embedding(codec, *side, embedded);
     let terrain = open(&file);
-    let has_network = matches!(codec.model, Some(FileModel::Network(_)));
+    let has_network = matches!(codec.model, Some(FileModel::Tokens(_)));
     let case = Case {
         tests: (*tests).to_owned(),
         rms_m: if has_network { 1e-4 } else { 0.0 },

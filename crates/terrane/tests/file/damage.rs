@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use terrane_codec::format::{LevelTile, TileId};
-use terrane_codec::{FileModel, Rate, Terrain};
+use terrane_codec::{FileModel, Rate};
 
 use crate::{Raster, context, integers, tokens};
 
 /// Everything a careful reader does.
 fn read_all(file: &[u8]) -> Result<(), terrane_codec::Error> {
-    let terrain = Terrain::open(Box::new(file.to_vec()), None)?;
+    let terrain = crate::try_open(file.to_vec(), None)?;
     terrain.reader().check_layout()?;
     let pyramid = terrain.header().pyramid.clone();
     for number in 0..pyramid.tiles() {
@@ -69,8 +69,7 @@ fn another_model_is_refused() {
     let (file, _) = Raster::hills(90, 90).encode(&tokens(Rate::Tokens), 1);
     let mut other = terrane_networks::TrainedModel::built_in().clone();
     other.sha256[0] ^= 1;
-    let error =
-        Terrain::open(Box::new(file), Some(FileModel::Network(Arc::new(other)))).unwrap_err();
+    let error = crate::try_open(file, Some(FileModel::Tokens(Arc::new(other)))).unwrap_err();
     assert!(
         error
             .to_string()

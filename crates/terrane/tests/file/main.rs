@@ -18,7 +18,9 @@ use terrane_codec::format::{
     Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
 };
 use terrane_codec::journal::Journal;
-use terrane_codec::{FileModel, Measured, Profile, Rate, Resources, Terrain, TileCodec};
+use terrane_codec::{
+    FileModel, Measured, Profile, Rate, Resources, Terrain, TerrainOptions, TileEncoder,
+};
 use terrane_networks::TrainedModel;
 
 /// A raster in memory.
@@ -67,13 +69,13 @@ impl Raster {
     }
 
     /// The raster as a file.
-    pub(crate) fn encode(&self, codec: &TileCodec, jobs: usize) -> (Vec<u8>, Measured) {
+    pub(crate) fn encode(&self, codec: &TileEncoder, jobs: usize) -> (Vec<u8>, Measured) {
         self.try_encode(codec, jobs, 256).unwrap()
     }
 
     pub(crate) fn try_encode(
         &self,
-        codec: &TileCodec,
+        codec: &TileEncoder,
         jobs: usize,
         side: u16,
     ) -> Result<(Vec<u8>, Measured), terrane_codec::Error> {
@@ -83,7 +85,7 @@ impl Raster {
     /// The raster as a file that holds its model.
     pub(crate) fn encode_embedding(
         &self,
-        codec: &TileCodec,
+        codec: &TileEncoder,
         side: u16,
         model: Option<&[u8]>,
     ) -> (Vec<u8>, Measured) {
@@ -94,7 +96,7 @@ impl Raster {
     /// Encodes with a journal, and stops after so many strips as if by a power cut.
     pub(crate) fn encode_until(
         &self,
-        codec: &TileCodec,
+        codec: &TileEncoder,
         jobs: usize,
         side: u16,
         journal: Option<&Path>,
@@ -109,11 +111,10 @@ impl Raster {
                 side,
                 Pyramid::levels_for(width, height, side),
             )?,
-            method: match &codec.model {
-                None => Method::Integers,
-                Some(FileModel::Network(_)) => Method::HuvrSiren,
-                Some(FileModel::Context(_)) => Method::Context,
-            },
+            method: codec
+                .model
+                .as_ref()
+                .map_or(Method::Integers, FileModel::method),
             affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
             is_placed: true,
             pixel_is_point: false,
@@ -149,7 +150,7 @@ impl Raster {
         let mut done = 0;
         let encoding = Encoding {
             header,
-            codec,
+            encoder: codec,
             embedded,
             journal: journal.as_ref(),
             resources: Resources::of_jobs(jobs),
@@ -171,8 +172,8 @@ impl Raster {
 }
 
 /// Integers at a rate.
-pub(crate) fn integers(rate: Rate) -> TileCodec {
-    TileCodec {
+pub(crate) fn integers(rate: Rate) -> TileEncoder {
+    TileEncoder {
         model: None,
         bits: 8,
         coding: Coding::Shortest,
@@ -184,9 +185,9 @@ pub(crate) fn integers(rate: Rate) -> TileCodec {
 }
 
 /// The built-in HUVR+SIREN at a rate.
-pub(crate) fn tokens(rate: Rate) -> TileCodec {
-    TileCodec {
-        model: Some(FileModel::Network(Arc::new(
+pub(crate) fn tokens(rate: Rate) -> TileEncoder {
+    TileEncoder {
+        model: Some(FileModel::Tokens(Arc::new(
             TrainedModel::built_in().clone(),
         ))),
         ..integers(rate)
@@ -194,15 +195,27 @@ pub(crate) fn tokens(rate: Rate) -> TileCodec {
 }
 
 /// The context codec at a rate.
-pub(crate) fn context(rate: Rate) -> TileCodec {
-    TileCodec {
+pub(crate) fn context(rate: Rate) -> TileEncoder {
+    TileEncoder {
         model: Some(Profile::Fast.model()),
         ..integers(rate)
     }
 }
 
+pub(crate) fn try_open(
+    file: Vec<u8>,
+    model: Option<FileModel>,
+) -> Result<Terrain, terrane_codec::Error> {
+    let options = TerrainOptions {
+        models: terrane::MODELS,
+        model,
+        ..TerrainOptions::default()
+    };
+    Terrain::open(Box::new(file), options)
+}
+
 pub(crate) fn open(file: &[u8]) -> Terrain {
-    Terrain::open(Box::new(file.to_vec()), None).unwrap()
+    try_open(file.to_vec(), None).unwrap()
 }
 
 pub(crate) fn whole(terrain: &Terrain) -> Vec<f64> {

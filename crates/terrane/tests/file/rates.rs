@@ -95,7 +95,7 @@ fn lossless_is_exact() {
         (&whole_metres, false),
     ] {
         for codec in [context(Rate::Lossless), integers(Rate::Lossless)] {
-            let codec = terrane_codec::TileCodec { is_f32, ..codec };
+            let codec = terrane_codec::TileEncoder { is_f32, ..codec };
             let (file, measured) = raster.encode(&codec, 2);
             assert_eq!(measured.max_error_m, 0.0);
             let difference = greatest_difference(&raster.heights, &whole(&open(&file)));
@@ -155,7 +155,7 @@ fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables
             id: TileId { column: 0, row: 0 },
         };
         let sizes = [Coding::Fixed, Coding::Tables, Coding::Shortest].map(|coding| {
-            let codec = terrane_codec::TileCodec {
+            let codec = terrane_codec::TileEncoder {
                 bits,
                 coding,
                 ..tokens(Rate::Tokens)
@@ -170,7 +170,8 @@ fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables
         // Overhead of the record: coding, width, lowest height and range.
         let bpp = (sizes[0].len() - 10) as f64 * 8.0 / 65_536.0;
         assert!((bpp - rate).abs() < 5e-5, "{bits} bits: {bpp}");
-        let tokens = terrane_codec::format::Tokens::parse(&sizes[1], &model.tables, 257 * 32).unwrap();
+        let tokens =
+            terrane_codec::format::Tokens::parse(&sizes[1], &model.tables, 257 * 32).unwrap();
         let ideal = model.tables.ideal_bits(&tokens).unwrap() / 8.0;
         let coded = (sizes[1].len() - 10 - 64) as f64;
         assert!(

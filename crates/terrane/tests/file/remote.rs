@@ -10,7 +10,7 @@ use terrane_codec::format::{
     GeoKeys, Header, Integers, Layer, LevelTile, Method, Promise, Pyramid, Reader, Record, Samples,
     Source, Statistics, TileId, TileStatistics, Writer,
 };
-use terrane_codec::{RemoteFile, RemoteOptions, Terrain};
+use terrane_codec::{RemoteFile, RemoteOptions, Terrain, TerrainOptions};
 
 /// A server of one file that counts what it is asked.
 struct Server {
@@ -130,8 +130,11 @@ fn country() -> Vec<u8> {
 #[test]
 fn a_tile_of_a_country_takes_three_requests_and_little_more_than_the_head() {
     let server = serve(country());
-    let terrain =
-        Terrain::open(Box::new(RemoteFile::open(&server.address).unwrap()), None).unwrap();
+    let terrain = Terrain::open(
+        Box::new(RemoteFile::open(&server.address).unwrap()),
+        TerrainOptions::default(),
+    )
+    .unwrap();
     assert_eq!(server.requests.load(Ordering::SeqCst), 1);
     let place = LevelTile {
         level: 0,

@@ -242,7 +242,8 @@ fn scattered_points_decode_every_tile_about_once() {
         bytes,
         reads: std::sync::Arc::clone(&reads),
     };
-    let terrain = Terrain::open(Box::new(counted), None).unwrap();
+    let terrain =
+        Terrain::open(Box::new(counted), terrane_codec::TerrainOptions::default()).unwrap();
     let surface = terrain.surface().unwrap();
     let points: Vec<(f64, f64)> = (0..5000_u32)
         .map(|index| {
