@@ -7,7 +7,7 @@
 use crate::bytes::{Cursor, Put};
 use crate::checksum::crc32c;
 use crate::index::PagePlace;
-use crate::{Error, Pyramid, Result, limits};
+use crate::{Error, Method, Pyramid, Result, limits};
 
 /// The first bytes of every file. Like PNG's, they show when a file was changed as if it were text.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TRN\r\n\x1a\n";
@@ -17,51 +17,6 @@ pub(crate) const VERSION: u16 = 1;
 const FIXED: usize = 160;
 /// The checksum stands at the end of the head.
 const CHECKED: usize = limits::HEAD - 4;
-
-/// How the heights of a file became symbols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// Integers by prediction, without a model.
-    Integers,
-    /// TransINR.
-    TransInr,
-    /// Functa.
-    Functa,
-    /// HUVR.
-    Huvr,
-    /// HUVR+SIREN.
-    HuvrSiren,
-    /// The context codec.
-    Context,
-}
-
-impl Method {
-    const ALL: [(u8, Self); 6] = [
-        (0, Self::Integers),
-        (1, Self::TransInr),
-        (2, Self::Functa),
-        (3, Self::Huvr),
-        (4, Self::HuvrSiren),
-        (5, Self::Context),
-    ];
-
-    fn code(self) -> u8 {
-        Self::ALL
-            .iter()
-            .find(|(_, method)| *method == self)
-            .map_or(0, |(code, _)| *code)
-    }
-
-    fn parse(code: u8) -> Result<Self> {
-        let known = Self::ALL.iter().find(|(known, _)| *known == code);
-        known
-            .map(|(_, method)| *method)
-            .ok_or_else(|| Error::Unsupported {
-                what: "method",
-                value: code.to_string(),
-            })
-    }
-}
 
 /// What was promised of every valid pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -345,7 +300,7 @@ impl Header {
         let file_length = cursor.u64()?;
         let (width, height) = (cursor.u32()?, cursor.u32()?);
         let (side, levels) = (cursor.u16()?, cursor.u8()?);
-        let method = Method::parse(cursor.u8()?)?;
+        let method = Method::from_code(cursor.u8()?)?;
         let pyramid = Pyramid::new(width, height, side, levels)?;
         let page_tiles = cursor.u32()?;
         if page_count > limits::PAGES {

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::checksum::crc32c;
-use crate::header::{Extent, Header, Method};
+use crate::header::{Extent, Header};
 use crate::index::{PagePlace, TilePlace};
 use crate::record::{self, Layer, Record};
 use crate::source::Source;
-use crate::{Error, LevelTile, MemoryLimit, Result, limits};
+use crate::{Error, LevelTile, MemoryLimit, Method, Result, limits};
 
 /// Entries of pages that are kept: a page of a large file has many.
 const KEPT_PLACES: usize = 1 << 22;
