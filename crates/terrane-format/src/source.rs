@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::Result;
 
 /// Bytes that can be read in parts.
-pub trait Source: Send + Sync {
-    /// Bytes from a place on; fewer where the file ends before.
+pub trait ByteSource: Send + Sync {
+    /// Bytes from an offset on; fewer where the file ends before.
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>>;
 
     /// The length of all; a remote source may know it only after the first read.
@@ -39,7 +39,7 @@ impl LocalFile {
     }
 }
 
-impl Source for LocalFile {
+impl ByteSource for LocalFile {
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
         // No more than there is: a stated length is not trusted.
         let left = self.length.saturating_sub(offset);
@@ -57,7 +57,7 @@ impl Source for LocalFile {
 }
 
 /// A file in memory.
-impl Source for Vec<u8> {
+impl ByteSource for Vec<u8> {
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
         let start = usize::try_from(offset)
             .unwrap_or(usize::MAX)
