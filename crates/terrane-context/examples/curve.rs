@@ -12,7 +12,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use terrane_context::{Codec, Coefficients, ContextModel, Matrix, Quantiser, Transform};
+use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, Transform};
 
 /// Bytes of a tile in a file beside the payload.
 const RECORD: usize = 33;
@@ -20,7 +20,7 @@ const RECORD: usize = 33;
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().unwrap();
-    let model = ContextModel::from_bytes(&std::fs::read(next()).unwrap()).unwrap();
+    let model = ProbabilityModel::from_bytes(&std::fs::read(next()).unwrap()).unwrap();
     let codec = Codec::new(model);
     let heights = std::fs::read(next()).unwrap();
     let side: usize = next().parse().unwrap();

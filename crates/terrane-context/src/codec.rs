@@ -8,7 +8,7 @@ use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
 use crate::level::{Band, InverseTransform, Offsets, Trunk, Trunks};
 use crate::matrix::Matrix;
-use crate::model::ContextModel;
+use crate::model::ProbabilityModel;
 use crate::network::Scratch;
 use crate::planes::{Planes, Taps};
 use crate::quantiser::Quantiser;
@@ -20,13 +20,13 @@ use crate::{Error, Result};
 /// A model with everything that coding needs.
 #[derive(Debug)]
 pub struct Codec {
-    pub(crate) model: ContextModel,
+    pub(crate) model: ProbabilityModel,
     pub(crate) taps: Taps,
 }
 
 impl Codec {
     /// Codes with a model.
-    pub fn new(model: ContextModel) -> Self {
+    pub fn new(model: ProbabilityModel) -> Self {
         Self {
             taps: Taps::new(model.network.widths.radius),
             model,
@@ -34,7 +34,7 @@ impl Codec {
     }
 
     /// Its model.
-    pub fn model(&self) -> &ContextModel {
+    pub fn model(&self) -> &ProbabilityModel {
         &self.model
     }
 
@@ -248,7 +248,8 @@ mod tests {
             })
             .collect();
         Codec::new(
-            ContextModel::from_bytes(&to_bytes("test", &widths, &layers, &[]).unwrap()).unwrap(),
+            ProbabilityModel::from_bytes(&to_bytes("test", &widths, &layers, &[]).unwrap())
+                .unwrap(),
         )
     }
 

@@ -37,7 +37,7 @@ pub use distribution::{
 };
 pub use error::{Error, Result};
 pub use matrix::Matrix;
-pub use model::{ContextModel, LayerWeights, WIDTHS_KEY, to_bytes};
+pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};
 pub use network::{LayerShape, MAX_MAGNITUDE, MAX_WIDTH, Network, WEIGHT_UNIT, Widths};
 pub use planes::{CONSTANTS, PHASES, Planes, Tap, Taps};
 pub use quantiser::Quantiser;

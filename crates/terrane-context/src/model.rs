@@ -21,7 +21,7 @@ const PRIOR: f64 = 200.0;
 
 /// A network and its tables.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ContextModel {
+pub struct ProbabilityModel {
     /// The name of its configuration.
     pub name: String,
     /// The network.
@@ -39,7 +39,7 @@ pub struct LayerWeights {
     pub bias: Vec<i32>,
 }
 
-impl ContextModel {
+impl ProbabilityModel {
     /// Reads a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = |source| Error::Safetensors { source };

@@ -4,7 +4,7 @@ use terrane_format::coder::{Decoder, Encoder};
 
 use crate::coefficients::Coefficients;
 use crate::distribution::{Context, MAX_SYMBOL};
-use crate::model::ContextModel;
+use crate::model::ProbabilityModel;
 use crate::quantiser::Quantiser;
 
 /// Where symbols come from: bytes, or coefficients that go to bytes.
@@ -12,7 +12,13 @@ pub(crate) trait Stream {
     /// Whether a band has any symbol but 0.
     fn is_empty(&mut self, level: usize, band: usize) -> bool;
     /// The next symbol.
-    fn symbol(&mut self, model: &ContextModel, context: Context, band: usize, index: usize) -> i64;
+    fn symbol(
+        &mut self,
+        model: &ProbabilityModel,
+        context: Context,
+        band: usize,
+        index: usize,
+    ) -> i64;
 }
 
 pub(crate) struct Reading<'a> {
@@ -25,7 +31,7 @@ impl Stream for Reading<'_> {
     }
 
     #[inline(always)]
-    fn symbol(&mut self, model: &ContextModel, context: Context, _: usize, _: usize) -> i64 {
+    fn symbol(&mut self, model: &ProbabilityModel, context: Context, _: usize, _: usize) -> i64 {
         let symbol = model.distributions.read(&mut self.decoder, context);
         symbol.clamp(-MAX_SYMBOL, MAX_SYMBOL)
     }
@@ -52,7 +58,13 @@ impl Stream for Writing<'_> {
     }
 
     #[inline(always)]
-    fn symbol(&mut self, model: &ContextModel, context: Context, band: usize, index: usize) -> i64 {
+    fn symbol(
+        &mut self,
+        model: &ProbabilityModel,
+        context: Context,
+        band: usize,
+        index: usize,
+    ) -> i64 {
         let value = self.coefficients.levels[self.level][band].values[index];
         let mut symbol = self.quantiser.nearest(value);
         if self.quantiser.lambda > 0.0 && symbol != 0 {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use terrane::format::{Error as FormatError, MemoryLimit, Promise, Window};
+use terrane::format::{Error as FormatError, ErrorBound, MemoryLimit, Window};
 use terrane::resample::Resampled;
 use terrane::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
@@ -225,7 +225,7 @@ impl View<'_> {
     /// Whether every height is the source's: because that was promised, or because it was so when the file was made.
     fn is_exact(&self) -> bool {
         let header = self.terrain.header();
-        let is_lossless = matches!(header.promise, Promise::Lossless { .. });
+        let is_lossless = matches!(header.bound, ErrorBound::Lossless { .. });
         let is_exact = is_lossless || header.statistics.max_error_m == 0.0;
         is_exact && matches!(self.pixels, Pixels::Level(0, _))
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use terrane::division::{Area, Division};
 use terrane::format::{
-    Coding, GeoKeys, Header, MemoryLimit, ModelId, Promise, Pyramid, Samples, Statistics, Window,
+    Coding, ErrorBound, GeoKeys, Header, MemoryLimit, ModelId, Pyramid, Samples, Statistics, Window,
 };
 use terrane::{FileModel, Rate, TileCodec, hexadecimal};
 use terrane_geo::{AtomicFile, GeoTiff, Mosaic, Output, Piece, RasterSource};
@@ -54,7 +54,8 @@ struct Raster {
     width: u32,
     height: u32,
     affine: [f64; 6],
-    is_placed: bool,
+    #[serde(rename = "is_placed")]
+    is_georeferenced: bool,
     pixel_is_point: bool,
     epsg: [u32; 2],
     key_directory: Vec<u16>,
@@ -220,7 +221,7 @@ impl Plan {
                 width,
                 height,
                 affine: header.affine,
-                is_placed: header.is_placed,
+                is_georeferenced: header.is_georeferenced,
                 pixel_is_point: header.pixel_is_point,
                 epsg: header.epsg,
                 key_directory: header.geo_keys.directory,
@@ -368,7 +369,7 @@ impl Plan {
             method: method_named(&coding.method)
                 .ok_or_else(|| unknown("method", &coding.method))?,
             affine: raster.affine,
-            is_placed: raster.is_placed,
+            is_georeferenced: raster.is_georeferenced,
             pixel_is_point: raster.pixel_is_point,
             epsg: raster.epsg,
             geo_keys: GeoKeys {
@@ -385,12 +386,12 @@ impl Plan {
                 unit: raster.unit,
                 description: raster.description,
             },
-            promise: match coding.rate {
-                RatePlan::MaxErrorM(bound) => Promise::MaxError(bound),
-                RatePlan::Lossless => Promise::Lossless {
+            bound: match coding.rate {
+                RatePlan::MaxErrorM(bound) => ErrorBound::MaxError(bound),
+                RatePlan::Lossless => ErrorBound::Lossless {
                     as_f32: coding.is_f32,
                 },
-                _ => Promise::None,
+                _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
             model,

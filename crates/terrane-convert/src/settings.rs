@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use terrane::format::{
-    Coding, Header, MemoryLimit, Method, ModelId, Promise, Pyramid, Statistics, limits,
+    Coding, ErrorBound, Header, MemoryLimit, Method, ModelId, Pyramid, Statistics, limits,
 };
 use terrane::methods::MethodConfig;
 use terrane::{FileModel, Profile, Rate, TileCodec, TrainedModel};
@@ -242,16 +242,16 @@ impl Prepared {
             )?,
             method: self.method,
             affine: affine_numbers(&info.georeference.anchor),
-            is_placed: info.georeference.placed,
+            is_georeferenced: info.georeference.placed,
             pixel_is_point: crs.pixel_is_point(),
             epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
             geo_keys: geo_keys(crs),
             wkt: String::new(),
             samples: samples(info),
-            promise: match rate {
-                Rate::MaxError(bound) => Promise::MaxError(bound),
-                Rate::Lossless => Promise::Lossless { as_f32: is_f32 },
-                _ => Promise::None,
+            bound: match rate {
+                Rate::MaxError(bound) => ErrorBound::MaxError(bound),
+                Rate::Lossless => ErrorBound::Lossless { as_f32: is_f32 },
+                _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
             model: model.map(|model| ModelId {

@@ -59,7 +59,7 @@ fn main() {
             clock.elapsed().as_secs_f64() * 1e3,
             bytes[4],
             match &record.layer {
-                terrane::format::Layer::Details(details) => details.step_m,
+                terrane::format::Layer::Wavelet(details) => details.step_m,
                 _ => 0.0,
             },
         );

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use terrane_context::{Codec, Model};
+use terrane_context::{Codec, ProbabilityModel};
 use terrane_format::MemoryLimit;
 
 use crate::model::{ModelError, TrainedModel};
@@ -58,7 +58,7 @@ impl Profile {
 
 impl ContextModel {
     fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
-        let model = Model::from_bytes(bytes)?;
+        let model = ProbabilityModel::from_bytes(bytes)?;
         Ok(Self {
             name: model.name.clone(),
             codec: Codec::new(model),

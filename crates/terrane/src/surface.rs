@@ -236,17 +236,17 @@ impl<'a> Surface<'a> {
     fn tile_jet(&self, tile: &Tile, column: f64, row: f64) -> Result<PixelJet, Error> {
         let window = tile.window;
         let (x, y) = (column - window.column as f64, row - window.row as f64);
-        if let Some((field, map, remains)) = tile.field(self.terrain.codec()) {
+        if let Some((field, map, residual)) = tile.field(self.terrain.codec()) {
             let mut jet = field.jet(x, y).scaled(map.range_m.into());
             jet.value += f64::from(map.low_m);
-            if remains.is_empty() {
+            if residual.is_empty() {
                 return Ok(jet);
             }
             // Beyond its border a tile's remains go on as they end: those of the next belong to other tokens.
             let clamp =
                 |index: isize, size: usize| index.clamp(0, size.cast_signed() - 1).cast_unsigned();
             let left_over = interpolate(x - 0.5, y - 0.5, |column, row| {
-                remains[clamp(row, window.height) * window.width + clamp(column, window.width)]
+                residual[clamp(row, window.height) * window.width + clamp(column, window.width)]
             });
             return Ok(jet.plus(left_over));
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use terrane_format::{
-    Coding, Header, LevelTile, LocalFile, MemoryLimit, Promise, Reader, Source, TileId, Window,
+    ByteSource, Coding, ErrorBound, Header, LevelTile, LocalFile, MemoryLimit, Reader, TileId,
+    Window,
 };
 
 use crate::Error;
@@ -45,7 +46,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Terrain, Error> {
 }
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
-pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
+pub fn source(path: &Path) -> Result<Box<dyn ByteSource>, Error> {
     source_with(path, RemoteOptions::default())
 }
 
@@ -54,7 +55,7 @@ pub fn source(path: &Path) -> Result<Box<dyn Source>, Error> {
     not(feature = "remote"),
     expect(unused_variables, reason = "addresses cannot be read")
 )]
-pub fn source_with(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source>, Error> {
+pub fn source_with(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>, Error> {
     #[cfg(feature = "remote")]
     if let Some(address) = path.to_str().filter(|name| is_address(name)) {
         return Ok(Box::new(crate::RemoteFile::open_with(address, options)?));
@@ -64,13 +65,13 @@ pub fn source_with(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source
 
 impl Terrain {
     /// Opens a file from any source, with its model where it is neither inside the file nor inside this program.
-    pub fn open(source: Box<dyn Source>, model: Option<FileModel>) -> Result<Self, Error> {
+    pub fn open(source: Box<dyn ByteSource>, model: Option<FileModel>) -> Result<Self, Error> {
         Self::open_within(source, model, MemoryLimit::default())
     }
 
     /// As [`Terrain::open`], where the file may take so much memory.
     pub fn open_within(
-        source: Box<dyn Source>,
+        source: Box<dyn ByteSource>,
         model: Option<FileModel>,
         memory: MemoryLimit,
     ) -> Result<Self, Error> {
@@ -112,11 +113,11 @@ impl Terrain {
             model,
             bits: 8,
             coding: Coding::Shortest,
-            rate: match header.promise {
-                Promise::Lossless { .. } => Rate::Lossless,
+            rate: match header.bound {
+                ErrorBound::Lossless { .. } => Rate::Lossless,
                 _ => Rate::Tokens,
             },
-            is_f32: header.promise == Promise::Lossless { as_f32: true },
+            is_f32: header.bound == ErrorBound::Lossless { as_f32: true },
             source_step_m: 0.0,
             effort: 0,
         };
@@ -207,7 +208,7 @@ impl Terrain {
     pub fn corner_affine(&self) -> [f64; 6] {
         let header = self.header();
         let mut affine = header.affine;
-        if header.is_placed && header.pixel_is_point {
+        if header.is_georeferenced && header.pixel_is_point {
             affine[0] -= 0.5 * affine[1] + 0.5 * affine[2];
             affine[3] -= 0.5 * affine[4] + 0.5 * affine[5];
         }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use half::f16;
-use terrane_format::record::{Integers, Layer, Record, Remains, TileStatistics};
+use terrane_format::record::{IntegerScale, Integers, Layer, Record, Residual, TileStatistics};
 use terrane_format::tokens::{Coding, Tokens};
 use terrane_format::{Window, integers};
 
@@ -100,7 +100,7 @@ struct DecodedTokens {
     tokens: Vec<f32>,
     map: Normalisation,
     /// What the tokens left over, in metres.
-    remains: Vec<f64>,
+    residual: Vec<f64>,
     field: OnceLock<Option<Field>>,
 }
 
@@ -134,7 +134,7 @@ impl Tile {
             .get_or_init(|| model.network.field(tensor(&decoded.tokens, model)));
         field
             .as_ref()
-            .map(|field| (field, decoded.map, &decoded.remains[..]))
+            .map(|field| (field, decoded.map, &decoded.residual[..]))
     }
 }
 
@@ -289,10 +289,10 @@ impl TileCodec {
                 }
                 heights
             }
-            Layer::Details(details) => {
+            Layer::Wavelet(details) => {
                 let mut heights = self.decode_context(details, window)?;
-                if let Some(remains) = &record.remains {
-                    add_remains(&mut heights, remains);
+                if let Some(residual) = &record.residual {
+                    add_residual(&mut heights, residual);
                 }
                 heights
             }
@@ -316,13 +316,13 @@ impl TileCodec {
                 }
                 .tokens();
                 let mut heights = token_heights(&values, map, model, window)?;
-                let remains = record.remains.as_ref();
-                let remains =
-                    remains.map_or_else(Vec::new, |remains| add_remains(&mut heights, remains));
+                let residual = record.residual.as_ref();
+                let residual =
+                    residual.map_or_else(Vec::new, |residual| add_residual(&mut heights, residual));
                 tokens = Some(DecodedTokens {
                     tokens: values,
                     map,
-                    remains,
+                    residual,
                     field: OnceLock::new(),
                 });
                 heights
@@ -387,7 +387,7 @@ impl TileCodec {
             return Ok(None);
         }
         let differences = source.differences(&base);
-        let remains = match self.rate {
+        let residual = match self.rate {
             Rate::Tokens | Rate::Lossless | Rate::Overview { .. } => None,
             Rate::Step(step_m) => source
                 .valid(&differences)
@@ -413,26 +413,26 @@ impl TileCodec {
                     integers::encode(
                         &values,
                         width,
-                        integers::Prediction::Nought,
+                        integers::Prediction::Zero,
                         source.missing.as_deref(),
                     )
                     .len() as f64
                 })
             }
         };
-        let remains = remains.map(|step_m| Remains {
+        let residual = residual.map(|step_m| Residual {
             step_m,
             values: rounded(&differences, step_m),
         });
         let mut heights = base;
-        if let Some(remains) = &remains {
-            add_remains(&mut heights, remains);
+        if let Some(residual) = &residual {
+            add_residual(&mut heights, residual);
         }
         let record = Record {
             statistics: TileStatistics::default(),
             missing: source.missing.clone(),
             layer: Layer::Tokens(bytes),
-            remains,
+            residual,
         };
         Ok(Some((record, heights)))
     }
@@ -474,8 +474,10 @@ impl TileCodec {
         let is_countable = step_m > 0.0 && greatest / step_m < MOST_STEPS;
         let integers = if is_countable {
             Integers {
-                origin_m: 0.0,
-                step_m,
+                scale: IntegerScale::Step {
+                    origin_m: 0.0,
+                    step_m,
+                },
                 values: rounded(source.heights, step_m),
             }
         } else {
@@ -486,7 +488,7 @@ impl TileCodec {
             statistics: TileStatistics::default(),
             missing: source.missing.clone(),
             layer: Layer::Integers(integers),
-            remains: None,
+            residual: None,
         };
         (record, heights)
     }
@@ -512,11 +514,13 @@ fn flat(source: &Source, height: f64) -> (Record, Measured) {
         statistics: measured.of_tile(),
         missing: source.missing.clone(),
         layer: Layer::Integers(Integers {
-            origin_m: height,
-            step_m: 1.0,
+            scale: IntegerScale::Step {
+                origin_m: height,
+                step_m: 1.0,
+            },
             values: vec![0; source.heights.len()],
         }),
-        remains: None,
+        residual: None,
     };
     (record, measured)
 }
@@ -561,11 +565,11 @@ fn token_heights(
 }
 
 /// What the remains stand for, in metres, added to heights and given back.
-pub(crate) fn add_remains(heights: &mut [f64], remains: &Remains) -> Vec<f64> {
-    let metres: Vec<f64> = remains
+pub(crate) fn add_residual(heights: &mut [f64], residual: &Residual) -> Vec<f64> {
+    let metres: Vec<f64> = residual
         .values
         .iter()
-        .map(|&value| value as f64 * remains.step_m)
+        .map(|&value| value as f64 * residual.step_m)
         .collect();
     for (height, metres) in heights.iter_mut().zip(&metres) {
         *height += metres;

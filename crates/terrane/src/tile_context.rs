@@ -1,13 +1,13 @@
 //! A tile by the context codec: the step that gives a rate, and what the wavelet leaves over.
 
-use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform};
+use terrane_context::{Codec, Coefficients, Matrix, Quantiser, Transform};
 use terrane_format::Window;
-use terrane_format::record::{Details, Layer, Record, Remains, TileStatistics};
+use terrane_format::record::{Layer, Record, Residual, TileStatistics, WaveletLayer};
 
 use crate::Error;
 use crate::file_model::FileModel;
 use crate::fill::fill;
-use crate::tile_codec::{FLOAT_MARGIN, Rate, TileCodec, add_remains};
+use crate::tile_codec::{FLOAT_MARGIN, Rate, TileCodec, add_residual};
 use crate::tile_source::{Source, rounded};
 
 /// How often a step is corrected.
@@ -25,14 +25,14 @@ struct Coded {
 
 impl TileCodec {
     /// How symbols are chosen where the mean square error counts.
-    fn choice(&self) -> Effort {
+    fn choice(&self) -> Quantiser {
         match self.effort {
-            0 => Effort {
-                bit_worth: 0.0,
+            0 => Quantiser {
+                lambda: 0.0,
                 dead_zone: 0.12,
             },
-            _ => Effort {
-                bit_worth: 0.12,
+            _ => Quantiser {
+                lambda: 0.12,
                 dead_zone: 0.0,
             },
         }
@@ -111,9 +111,9 @@ impl TileCodec {
             2 => (&[1.8, 2.2, 2.7], &[0.1]),
             _ => (&[1.8, 2.2, 2.7], &[0.06, 0.1, 0.15]),
         };
-        let efforts = worths.iter().map(|&bit_worth| Effort {
-            bit_worth,
-            dead_zone: if bit_worth > 0.0 { 0.0 } else { 0.1 },
+        let efforts = worths.iter().map(|&lambda| Quantiser {
+            lambda,
+            dead_zone: if lambda > 0.0 { 0.0 } else { 0.1 },
         });
         let wavelets = efforts.flat_map(|effort| {
             let code = move |step: &f64| tile.lossy(step * bound, effort, Some(within));
@@ -173,7 +173,7 @@ impl TileCodec {
     /// Heights from coefficients.
     pub(crate) fn decode_context(
         &self,
-        details: &Details,
+        details: &WaveletLayer,
         window: Window,
     ) -> Result<Vec<f64>, Error> {
         let codec = self.model.as_ref().and_then(FileModel::context);
@@ -187,7 +187,7 @@ impl TileCodec {
     }
 }
 
-fn transform(details: &Details) -> Transform {
+fn transform(details: &WaveletLayer) -> Transform {
     if details.is_lossless {
         Transform::Lossless
     } else {
@@ -196,8 +196,8 @@ fn transform(details: &Details) -> Transform {
 }
 
 /// Metres from what the codec gives back.
-fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
-    let unit = transform(details).unit();
+fn heights(details: &WaveletLayer, decoded: &Matrix<i64>, as_f32: bool) -> Vec<f64> {
+    let unit = transform(details).substeps();
     let offset = details.offset.wrapping_mul(unit);
     let step_m = details.step_m / unit as f64;
     decoded
@@ -226,16 +226,16 @@ struct Filled<'a> {
 }
 
 impl Filled<'_> {
-    fn coded(&self, details: Details, heights: Vec<f64>, remains: Option<Remains>) -> Coded {
+    fn coded(&self, details: WaveletLayer, heights: Vec<f64>, residual: Option<Residual>) -> Coded {
         let mut heights = heights;
-        if let Some(remains) = &remains {
-            add_remains(&mut heights, remains);
+        if let Some(residual) = &residual {
+            add_residual(&mut heights, residual);
         }
         let record = Record {
             statistics: TileStatistics::default(),
             missing: self.source.missing.clone(),
-            layer: Layer::Details(details),
-            remains,
+            layer: Layer::Wavelet(details),
+            residual,
         };
         Coded {
             bytes: size(&record, self.source),
@@ -267,7 +267,7 @@ impl Filled<'_> {
     }
 
     /// With a step, within a bound where one is given.
-    fn lossy(&self, step_m: f64, effort: Effort, within: Option<f64>) -> Option<Coded> {
+    fn lossy(&self, step_m: f64, effort: Quantiser, within: Option<f64>) -> Option<Coded> {
         // As it will be stored.
         let step_m = f64::from(step_m as f32);
         let offset = self.offset(step_m)?;
@@ -277,27 +277,27 @@ impl Filled<'_> {
             .iter()
             .map(|height| height / step_m - offset)
             .collect();
-        let tile = Coefficients::lossy(&Grid::from_values(width, height, values)?)?;
+        let tile = Coefficients::lossy(&Matrix::from_values(width, height, values)?)?;
         let (bytes, decoded) = self.codec.encode(&tile, effort);
-        let details = Details {
+        let details = WaveletLayer {
             is_lossless: false,
             step_m,
             offset: offset as i64,
             bytes,
         };
         let heights = heights(&details, &decoded, false);
-        let remains = within.and_then(|within| {
+        let residual = within.and_then(|within| {
             let differences = self.source.differences(&heights);
             let is_needed = self
                 .source
                 .valid(&differences)
                 .any(|difference| difference.abs() > within);
-            is_needed.then(|| Remains {
+            is_needed.then(|| Residual {
                 step_m: 2.0 * within,
                 values: rounded(&differences, 2.0 * within),
             })
         });
-        Some(self.coded(details, heights, remains))
+        Some(self.coded(details, heights, residual))
     }
 
     /// Rounded to whole steps, and these without loss.
@@ -309,9 +309,9 @@ impl Filled<'_> {
             .iter()
             .map(|height| (height / step_m).round() as i64 - offset as i64)
             .collect();
-        let tile = Coefficients::lossless(&Grid::from_values(width, height, values)?)?;
-        let (bytes, decoded) = self.codec.encode(&tile, Effort::NONE);
-        let details = Details {
+        let tile = Coefficients::lossless(&Matrix::from_values(width, height, values)?)?;
+        let (bytes, decoded) = self.codec.encode(&tile, Quantiser::ROUNDING);
+        let details = WaveletLayer {
             is_lossless: true,
             step_m,
             offset: offset as i64,

@@ -1,7 +1,7 @@
 //! The heights of a tile as an encoder sees them, and searches for the step that gives a rate.
 
 use terrane_format::Window;
-use terrane_format::record::Integers;
+use terrane_format::record::{IntegerScale, Integers};
 
 /// Steps that surveys store heights in, tried from the coarsest.
 const STEPS_M: [f64; 14] = [
@@ -114,8 +114,11 @@ impl Source<'_> {
                 _ => ordered(height.to_bits().cast_signed(), i64::MAX),
             });
         Integers {
-            origin_m: 0.0,
-            step_m: if is_f32 { 0.0 } else { -1.0 },
+            scale: if is_f32 {
+                IntegerScale::F32Bits
+            } else {
+                IntegerScale::F64Bits
+            },
             values: values.collect(),
         }
     }
@@ -141,36 +144,31 @@ fn ordered(bits: i64, magnitude: i64) -> i64 {
 }
 
 pub(crate) fn integer_heights(integers: &Integers) -> Vec<f64> {
-    let Integers {
-        origin_m,
-        step_m,
-        values,
-    } = integers;
-    if *step_m > 0.0 {
-        return values
-            .iter()
+    let values = integers.values.iter();
+    match integers.scale {
+        IntegerScale::Step { origin_m, step_m } => values
             .map(|&value| origin_m + value as f64 * step_m)
-            .collect();
-    }
-    values
-        .iter()
-        .map(|&value| {
-            if *step_m == 0.0 {
+            .collect(),
+        IntegerScale::F32Bits => values
+            .map(|&value| {
                 let bits = if value < 0 {
                     (!value as u32) | 1 << 31
                 } else {
                     value as u32
                 };
                 f64::from(f32::from_bits(bits))
-            } else {
+            })
+            .collect(),
+        IntegerScale::F64Bits => values
+            .map(|&value| {
                 f64::from_bits(if value < 0 {
                     (!value).cast_unsigned() | 1 << 63
                 } else {
                     value.cast_unsigned()
                 })
-            }
-        })
-        .collect()
+            })
+            .collect(),
+    }
 }
 
 /// The coarsest step whose error is no more than the target; `None` where nothing needs to be kept.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
-use terrane::format::{Error as FormatError, Reader, Source};
+use terrane::format::{ByteSource, Error as FormatError, Reader};
 use terrane::{RemoteOptions, Terrain, shown};
 use terrane_convert::OpenOptions;
 pub(crate) use terrane_convert::{crs_unit_m, ground, is_unit_constant};
@@ -137,7 +137,7 @@ impl FileArguments {
 }
 
 /// The bytes of a neural terrain file.
-pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn Source>> {
+pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn ByteSource>> {
     terrane::source_with(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use terrane::encode::Encoding;
 use terrane::format::{
-    Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
+    Coding, ErrorBound, GeoKeys, Header, Method, ModelId, Pyramid, Samples, Statistics, Window,
 };
 use terrane::journal::Journal;
 use terrane::{FileModel, Measured, Profile, Rate, Resources, Terrain, TileCodec, TrainedModel};
@@ -114,7 +114,7 @@ impl Raster {
                 Some(FileModel::Context(_)) => Method::Context,
             },
             affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
-            is_placed: true,
+            is_georeferenced: true,
             pixel_is_point: false,
             epsg: [2056, 5728],
             geo_keys: GeoKeys {
@@ -127,12 +127,12 @@ impl Raster {
                 nodata: Some(-9999.0),
                 ..Samples::default()
             },
-            promise: match codec.rate {
-                Rate::MaxError(bound) => Promise::MaxError(bound),
-                Rate::Lossless => Promise::Lossless {
+            bound: match codec.rate {
+                Rate::MaxError(bound) => ErrorBound::MaxError(bound),
+                Rate::Lossless => ErrorBound::Lossless {
                     as_f32: codec.is_f32,
                 },
-                _ => Promise::None,
+                _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
             model: codec.model.as_ref().map(|model| ModelId {
