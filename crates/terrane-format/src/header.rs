@@ -4,8 +4,9 @@
     reason = "a head has 16 KiB, so every length in it fits"
 )]
 
+use crc32c::crc32c;
+
 use crate::bytes::{Cursor, Put};
-use crate::checksum::crc32c;
 use crate::index::PageLocation;
 use crate::{Error, Method, Pyramid, Result, limits};
 
@@ -202,7 +203,7 @@ impl Header {
             });
         }
         head.resize(CHECKED, 0);
-        let crc = crc32c(&[&head]);
+        let crc = crc32c(&head);
         head.extend(crc.to_le_bytes());
         Ok(head)
     }
@@ -285,7 +286,7 @@ impl Header {
             });
         }
         let expected = Cursor::new(&head[CHECKED..], "head").u32()?;
-        let found = crc32c(&[&head[..CHECKED]]);
+        let found = crc32c(&head[..CHECKED]);
         if expected != found {
             return Err(Error::Checksum {
                 what: "head",

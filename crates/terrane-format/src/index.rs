@@ -4,8 +4,9 @@
     reason = "counts are bounded by the limits first"
 )]
 
+use crc32c::crc32c;
+
 use crate::bytes::{Cursor, Put};
-use crate::checksum::crc32c;
 use crate::{Error, Result, limits};
 
 /// Where the record of a tile is in the file; a length of 0 is a tile without data.
@@ -62,7 +63,7 @@ impl PageLocation {
 
     /// Checks the bytes of the page and reads it.
     pub(crate) fn parse(&self, bytes: &[u8], tiles: u64) -> Result<Vec<TileLocation>> {
-        let found = crc32c(&[bytes]);
+        let found = crc32c(bytes);
         if found != self.crc {
             return Err(Error::Checksum {
                 what: "index",

@@ -17,7 +17,6 @@
 //! ```
 
 mod bytes;
-mod checksum;
 pub mod coder;
 mod error;
 mod header;
@@ -27,6 +26,7 @@ pub mod limits;
 pub mod mask;
 mod memory;
 mod method;
+mod positioned;
 mod pyramid;
 mod reader;
 pub mod record;
@@ -41,6 +41,7 @@ pub use header::{ErrorBound, Extent, GeoKeys, Header, ModelId, Samples, Statisti
 pub use index::TileLocation;
 pub use memory::{MemoryError, MemoryLimit};
 pub use method::{Method, Stored, UnknownMethod};
+pub use positioned::read_exact_at;
 pub use pyramid::{LevelTile, Pyramid};
 pub use reader::Reader;
 pub use record::{IntegerScale, Integers, Layer, Record, Residual, TileStatistics, WaveletLayer};

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::checksum::crc32c;
+use crc32c::crc32c;
+
 use crate::header::{Extent, Header};
 use crate::index::{PageLocation, TileLocation};
 use crate::record::{self, Layer, Record};
@@ -191,7 +192,7 @@ impl Reader {
         // Its bytes, its arrays and its network.
         memory.check("the model inside the file", length.saturating_mul(3), "")?;
         let bytes = self.read("model", offset, length)?;
-        let found = crc32c(&[&bytes]);
+        let found = crc32c(&bytes);
         if found != crc {
             return Err(Error::Checksum {
                 what: "model",

@@ -5,8 +5,9 @@
     reason = "a step that may lose something was rounded to 32 bits when it was chosen"
 )]
 
+use crc32c::{crc32c, crc32c_append};
+
 use crate::bytes::{Cursor, Put};
-use crate::checksum::crc32c;
 use crate::integers::{self, Prediction};
 use crate::{Error, Result, Window, mask};
 
@@ -316,7 +317,8 @@ pub fn renumber(mut bytes: Vec<u8>, from: u64, to: u64) -> Result<Vec<u8>> {
 
 /// The checksum that a record has as the tile of a number: of all but its first four bytes, where it stands.
 fn checksum(bytes: &[u8], number: u64) -> u32 {
-    crc32c(&[&number.to_le_bytes(), bytes.get(CRC..).unwrap_or_default()])
+    let rest = bytes.get(CRC..).unwrap_or_default();
+    crc32c_append(crc32c(&number.to_le_bytes()), rest)
 }
 
 /// Checks that the bytes are those of the tile of a number.
@@ -429,13 +431,19 @@ mod tests {
     }
 
     #[test]
+    fn checksums_are_those_of_the_specification() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(checksum(&[0; CRC + 1], 7), 0x7c85_a6b9);
+    }
+
+    #[test]
     fn bytes_with_a_right_checksum_are_still_not_trusted() {
         let bytes = record().to_bytes(7, 12);
         for offset in CRC..bytes.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut changed = bytes.clone();
                 changed[offset] = value;
-                let crc = crc32c(&[&7_u64.to_le_bytes(), &changed[CRC..]]);
+                let crc = checksum(&changed, 7);
                 changed[..CRC].copy_from_slice(&crc.to_le_bytes());
                 let _ = Record::parse(&changed, 7, WINDOW);
             }

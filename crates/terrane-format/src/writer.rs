@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 
-use crate::checksum::crc32c;
+use crc32c::crc32c;
+
 use crate::header::{Extent, Header, Statistics};
 use crate::index::{PageLocation, TileLocation, page, tiles_per_page};
 use crate::{Error, Result, limits};
@@ -52,7 +53,7 @@ impl<W: Write + Seek> Writer<W> {
         let extent = Extent {
             offset: self.end,
             length: bytes.len() as u64,
-            crc: crc32c(&[bytes]),
+            crc: crc32c(bytes),
         };
         if let Some(model) = &mut self.header.model {
             self.file.write_all(bytes)?;
@@ -107,7 +108,7 @@ impl<W: Write + Seek> Writer<W> {
             pages.push(PageLocation {
                 offset: self.end,
                 length: bytes.len() as u32,
-                crc: crc32c(&[&bytes]),
+                crc: crc32c(&bytes),
             });
             self.end += bytes.len() as u64;
         }
