@@ -6,13 +6,13 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use terrane_codec::Profile;
-use terrane_codec::context::{Effort, Grid, Tile, Transform};
+use terrane_codec::context::{Coefficients, Matrix, Quantiser, Transform};
 use terrane_codec::random::Random;
 
 const SIDE: usize = 256;
 
 /// Hills of all sizes: a sum of random waves whose heights fall with their lengths.
-fn hills() -> Grid<f64> {
+fn hills() -> Matrix<f64> {
     let mut random = Random::new(1, 0);
     let waves: Vec<[f64; 4]> = (0..160)
         .map(|index| {
@@ -34,25 +34,25 @@ fn hills() -> Grid<f64> {
             waves.iter().map(height).sum::<f64>() + 0.1 * random.normal()
         })
         .collect();
-    Grid::from_values(SIDE, SIDE, values).unwrap()
+    Matrix::from_values(SIDE, SIDE, values).unwrap()
 }
 
 fn profiles(criterion: &mut Criterion) {
     let heights = hills();
-    let effort = Effort {
-        bit_worth: 0.12,
+    let effort = Quantiser {
+        lambda: 0.12,
         dead_zone: 0.0,
     };
     // The step that gives about half a bit per pixel.
     let step = 1.1;
-    let scaled = Grid {
+    let scaled = Matrix {
         values: heights.values.iter().map(|height| height / step).collect(),
         ..heights
     };
     for profile in Profile::ALL {
         let model = profile.model();
         let codec = model.context().unwrap();
-        let (bytes, _) = codec.encode(&Tile::lossy(&scaled).unwrap(), effort);
+        let (bytes, _) = codec.encode(&Coefficients::lossy(&scaled).unwrap(), effort);
         let rate = bytes.len() as f64 * 8.0 / (SIDE * SIDE) as f64;
         let mut group =
             criterion.benchmark_group(format!("{profile:?} at {rate:.2} bits per pixel"));
@@ -65,7 +65,7 @@ fn profiles(criterion: &mut Criterion) {
             });
         });
         group.bench_function("encode", |bencher| {
-            bencher.iter(|| codec.encode(&Tile::lossy(&scaled).unwrap(), effort));
+            bencher.iter(|| codec.encode(&Coefficients::lossy(&scaled).unwrap(), effort));
         });
         group.finish();
     }

@@ -64,7 +64,7 @@ fn main() {
             clock.elapsed().as_secs_f64() * 1e3,
             bytes[4],
             match &record.layer {
-                terrane_codec::format::Layer::Details(details) => details.step_m,
+                terrane_codec::format::Layer::Wavelet(details) => details.step_m,
                 _ => 0.0,
             },
         );

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::{Seek, Write};
 
-use terrane_format::{Header, LevelTile, Pyramid, Source, TileId, Writer};
+use terrane_format::{ByteSource, Header, LevelTile, Pyramid, TileId, Writer};
 
 use crate::Error;
 use crate::division::Division;
@@ -18,7 +18,7 @@ use crate::shard::{ShardFile, ShardId};
 use crate::tile::TileEncoder;
 
 /// Opens the file of a shard.
-pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn Source>, Error> + 'a;
+pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn ByteSource>, Error> + 'a;
 
 /// A file to be made of shards.
 #[derive(Debug)]

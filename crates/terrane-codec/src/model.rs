@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
-use terrane_context::{Codec, Model};
+use terrane_context::{Codec, ProbabilityModel};
 use terrane_format::{MemoryError, MemoryLimit, Method, TokenTables};
 
 use crate::Error;
@@ -183,7 +183,7 @@ pub struct ContextModel {
 
 impl ContextModel {
     fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
-        let model = Model::from_bytes(bytes)?;
+        let model = ProbabilityModel::from_bytes(bytes)?;
         Ok(Self {
             name: model.name.clone(),
             codec: Codec::new(model),

@@ -18,7 +18,7 @@ use object_store::{
     ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectStore, ObjectStoreExt,
     ObjectStoreScheme, RetryConfig,
 };
-use terrane_format::{Error, Result, Source};
+use terrane_format::{ByteSource, Error, Result};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
@@ -73,7 +73,7 @@ impl RemoteFile {
     /// As [`RemoteFile::open`], with a time for every read.
     pub fn open_with(address: &str, options: RemoteOptions) -> Result<Self> {
         let failed = |reason: String| Error::Remote {
-            place: public_address(address),
+            address: public_address(address),
             reason,
         };
         let url = address
@@ -97,7 +97,7 @@ impl RemoteFile {
 
     fn error(&self, reason: impl Into<String>) -> Error {
         Error::Remote {
-            place: self.address.clone(),
+            address: self.address.clone(),
             reason: reason.into(),
         }
     }
@@ -153,7 +153,7 @@ impl Drop for RemoteFile {
     }
 }
 
-impl Source for RemoteFile {
+impl ByteSource for RemoteFile {
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
         if length == 0 {
             return Ok(Vec::new());

@@ -13,7 +13,7 @@
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
-use terrane_format::{Pyramid, Source, TileId, Window, limits, record};
+use terrane_format::{ByteSource, Pyramid, TileId, Window, limits, record};
 
 use crate::Error;
 use crate::division::Area;
@@ -201,7 +201,7 @@ struct Entry {
 /// A finished shard.
 pub struct ShardFile {
     id: ShardId,
-    source: Box<dyn Source>,
+    source: Box<dyn ByteSource>,
     entries: Vec<Entry>,
     /// Where the rows start.
     rows: u64,
@@ -222,7 +222,7 @@ impl std::fmt::Debug for ShardFile {
 impl ShardFile {
     /// Opens a shard and checks that it is whole, of this plan and of this area; records are checked when they are read.
     pub fn open(
-        source: Box<dyn Source>,
+        source: Box<dyn ByteSource>,
         id: ShardId,
         pyramid: &Pyramid,
         area: &Area,

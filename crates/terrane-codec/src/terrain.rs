@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
 use terrane_format::{
-    Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, Source, TileId, Window,
+    ByteSource, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, TileId, Window,
 };
 
 use crate::Error;
@@ -37,7 +37,7 @@ pub struct Terrain {
     not(feature = "remote"),
     expect(unused_variables, reason = "addresses cannot be read")
 )]
-pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn Source>, Error> {
+pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>, Error> {
     #[cfg(feature = "remote")]
     if let Some(address) = path.to_str().filter(|name| is_address(name)) {
         return Ok(Box::new(crate::RemoteFile::open_with(address, options)?));
@@ -97,14 +97,14 @@ fn model_of(reader: &Reader, id: &ModelId, options: &TerrainOptions) -> Result<F
 
 impl Terrain {
     /// Opens a file from any source.
-    pub fn open(source: Box<dyn Source>, options: TerrainOptions) -> Result<Self, Error> {
+    pub fn open(source: Box<dyn ByteSource>, options: TerrainOptions) -> Result<Self, Error> {
         let reader = Reader::open(source)?;
         let header = reader.header();
         let model = match &header.model {
             None => None,
             Some(id) => Some(model_of(&reader, id, &options)?),
         };
-        let decoder = TileDecoder::new(model, header.promise);
+        let decoder = TileDecoder::new(model, header.bound);
         let side = usize::from(header.pyramid.side());
         let kept = (KEPT_PIXELS / (side * side)).clamp(*KEPT.start(), *KEPT.end());
         let terrain = Self {
@@ -170,7 +170,7 @@ impl Terrain {
     pub fn corner_affine(&self) -> [f64; 6] {
         let header = self.header();
         let mut affine = header.affine;
-        if header.is_placed && header.pixel_is_point {
+        if header.is_georeferenced && header.pixel_is_point {
             affine[0] -= 0.5 * affine[1] + 0.5 * affine[2];
             affine[3] -= 0.5 * affine[4] + 0.5 * affine[5];
         }

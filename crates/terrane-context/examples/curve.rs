@@ -1,4 +1,4 @@
-//! Codes square tiles at a row of steps: `curve MODEL TILES.f32 SIDE BIT_WORTH DEAD_ZONE OUT.f32 REPEATS STEP…`
+//! Codes square tiles at a row of steps: `curve MODEL TILES.f32 SIDE LAMBDA DEAD_ZONE OUT.f32 REPEATS STEP…`
 //!
 //! Steps are parts of each tile's range. Prints one JSON line per tile and step with the bytes and milliseconds (of the quickest decoding), and
 //! writes the decoded heights one after another, so that another program can measure them.
@@ -12,7 +12,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use terrane_context::{Codec, Effort, Grid, Model, Tile, Transform};
+use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, Transform};
 
 /// Bytes of a tile in a file beside the payload.
 const RECORD: usize = 33;
@@ -20,12 +20,12 @@ const RECORD: usize = 33;
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().unwrap();
-    let model = Model::from_bytes(&std::fs::read(next()).unwrap()).unwrap();
+    let model = ProbabilityModel::from_bytes(&std::fs::read(next()).unwrap()).unwrap();
     let codec = Codec::new(model);
     let heights = std::fs::read(next()).unwrap();
     let side: usize = next().parse().unwrap();
-    let effort = Effort {
-        bit_worth: next().parse().unwrap(),
+    let quantiser = Quantiser {
+        lambda: next().parse().unwrap(),
         dead_zone: next().parse().unwrap(),
     };
     let mut out = std::fs::File::create(next()).unwrap();
@@ -45,8 +45,8 @@ fn main() {
             let step = (high - low) * part;
             let clock = Instant::now();
             let values = tile.iter().map(|height| (height - middle) / step).collect();
-            let grid = Grid::from_values(side, side, values).unwrap();
-            let (bytes, encoded) = codec.encode(&Tile::lossy(&grid).unwrap(), effort);
+            let grid = Matrix::from_values(side, side, values).unwrap();
+            let (bytes, encoded) = codec.encode(&Coefficients::lossy(&grid).unwrap(), quantiser);
             let encode_ms = clock.elapsed().as_secs_f64() * 1e3;
             let mut decode_ms = f64::INFINITY;
             for _ in 0..repeats {
@@ -58,7 +58,9 @@ fn main() {
             let back: Vec<u8> = encoded
                 .values
                 .iter()
-                .flat_map(|&units| ((middle + step / 64.0 * units as f64) as f32).to_le_bytes())
+                .flat_map(|&substeps| {
+                    ((middle + step / 64.0 * substeps as f64) as f32).to_le_bytes()
+                })
                 .collect();
             out.write_all(&back).unwrap();
             println!(

@@ -3,89 +3,99 @@
 use terrane_format::coder::{Decoder, Encoder};
 use terrane_format::integers::{self, Prediction};
 
-use crate::compand::UNIT;
-use crate::distribution::MOST_SYMBOL;
-use crate::grid::Grid;
-use crate::level::{Band, Join, Offsets, Trunk, Trunks};
-use crate::model::Model;
+use crate::coefficients::{Coefficients, Transform, level_sizes};
+use crate::compand::SUBSTEPS;
+use crate::distribution::MAX_SYMBOL;
+use crate::level::{Band, InverseTransform, Offsets, Trunk, Trunks};
+use crate::matrix::Matrix;
+use crate::model::ProbabilityModel;
 use crate::network::Scratch;
 use crate::planes::{Planes, Taps};
+use crate::quantiser::Quantiser;
 use crate::simd;
-use crate::stream::{Effort, Reading, Stream, Writing};
-use crate::tile::{Tile, Transform, level_sizes};
-use crate::wavelet::{BANDS, Split};
+use crate::stream::{Reading, Stream, Writing};
+use crate::wavelet::{BANDS, Subbands};
 use crate::{Error, Result};
 
 /// A model with everything that coding needs.
 #[derive(Debug)]
 pub struct Codec {
-    pub(crate) model: Model,
+    pub(crate) model: ProbabilityModel,
     pub(crate) taps: Taps,
 }
 
 impl Codec {
     /// Codes with a model.
-    pub fn new(model: Model) -> Self {
+    pub fn new(model: ProbabilityModel) -> Self {
         Self {
-            taps: Taps::new(model.network.widths.reach),
+            taps: Taps::new(model.network.widths.radius),
             model,
         }
     }
 
     /// Its model.
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &ProbabilityModel {
         &self.model
     }
 
-    /// Codes a tile, and gives back what a decoder makes of it, in 1/64 steps (in whole steps where nothing is lost).
-    pub fn encode(&self, tile: &Tile, effort: Effort) -> (Vec<u8>, Grid<i64>) {
-        self.encode_counting(tile, effort, None)
+    /// Codes a tile, and gives back what a decoder makes of it, in 1/64 steps (in steps where the transform is lossless).
+    pub fn encode(
+        &self,
+        coefficients: &Coefficients,
+        quantiser: Quantiser,
+    ) -> (Vec<u8>, Matrix<i64>) {
+        self.encode_counting(coefficients, quantiser, None)
     }
 
     /// Counts the symbols of a tile, for tables; `counts` as from [`Distributions::no_counts`].
     ///
     /// [`Distributions::no_counts`]: crate::Distributions::no_counts
-    pub fn count(&self, tile: &Tile, effort: Effort, counts: &mut Vec<Vec<u64>>) {
-        self.encode_counting(tile, effort, Some(counts));
+    pub fn count(
+        &self,
+        coefficients: &Coefficients,
+        quantiser: Quantiser,
+        counts: &mut Vec<Vec<u64>>,
+    ) {
+        self.encode_counting(coefficients, quantiser, Some(counts));
     }
 
     fn encode_counting(
         &self,
-        tile: &Tile,
-        effort: Effort,
+        coefficients: &Coefficients,
+        quantiser: Quantiser,
         counts: Option<&mut Vec<Vec<u64>>>,
-    ) -> (Vec<u8>, Grid<i64>) {
-        let effort = match tile.transform {
-            Transform::Lossy => effort,
-            Transform::Lossless => Effort::NONE,
+    ) -> (Vec<u8>, Matrix<i64>) {
+        let quantiser = match coefficients.transform {
+            Transform::Lossy => quantiser,
+            Transform::Lossless => Quantiser::ROUNDING,
         };
         let mut encoder = Encoder::default();
-        let coarsest: Vec<i64> = tile
-            .coarsest
+        let ll: Vec<i64> = coefficients
+            .ll
             .values
             .iter()
             .map(|value| value.round() as i64)
             .collect();
-        let width = tile.coarsest.width;
-        integers::encode_to(&mut encoder, &coarsest, width, Prediction::Median, None);
+        let width = coefficients.ll.width;
+        integers::encode_to(&mut encoder, &ll, width, Prediction::Median, None);
         let mut writing = Writing {
             encoder,
-            tile,
-            effort,
+            coefficients,
+            quantiser,
             level: 0,
             counts,
         };
         let decoded = self.code(
             &mut writing,
-            [tile.width, tile.height],
-            tile.transform,
-            coarsest,
+            [coefficients.width, coefficients.height],
+            coefficients.transform,
+            ll,
             0,
         );
         (writing.encoder.finish(), decoded)
     }
 
-    /// Decodes a tile of a size, in 1/64 steps (whole steps where nothing was lost), leaving out so many of its finest
+    /// Decodes a tile of a size, in 1/64 steps (in steps where the transform is lossless), leaving out the `skip` finest
     /// levels.
     pub fn decode(
         &self,
@@ -93,21 +103,20 @@ impl Codec {
         [width, height]: [usize; 2],
         transform: Transform,
         skip: usize,
-    ) -> Result<Grid<i64>> {
-        let (_, [low_w, low_h]) = level_sizes(width, height);
+    ) -> Result<Matrix<i64>> {
+        let (_, [ll_w, ll_h]) = level_sizes(width, height);
         let mut decoder = Decoder::new(bytes);
-        let coarsest =
-            integers::decode_from(&mut decoder, low_w, low_w * low_h, Prediction::Median, None);
-        if coarsest
+        let ll = integers::decode_from(&mut decoder, ll_w, ll_w * ll_h, Prediction::Median, None);
+        if ll
             .iter()
-            .any(|value| value.unsigned_abs() > MOST_SYMBOL as u64)
+            .any(|value| value.unsigned_abs() > MAX_SYMBOL as u64)
         {
             return Err(Error::Payload {
-                reason: "its coarsest picture is out of range",
+                reason: "its LL band is out of range",
             });
         }
         let mut reading = Reading { decoder };
-        let decoded = self.code(&mut reading, [width, height], transform, coarsest, skip);
+        let decoded = self.code(&mut reading, [width, height], transform, ll, skip);
         if skip == 0 {
             reading.decoder.end()?;
         }
@@ -119,23 +128,25 @@ impl Codec {
         stream: &mut S,
         [width, height]: [usize; 2],
         transform: Transform,
-        coarsest: Vec<i64>,
+        ll: Vec<i64>,
         skip: usize,
-    ) -> Grid<i64> {
-        let (sizes, [low_w, low_h]) = level_sizes(width, height);
-        let unit = transform.unit();
-        let mut low = Grid {
-            width: low_w,
-            height: low_h,
-            values: coarsest.iter().map(|value| value * unit).collect(),
+    ) -> Matrix<i64> {
+        let (sizes, [ll_w, ll_h]) = level_sizes(width, height);
+        let substeps = transform.substeps();
+        // What contexts are derived from, without the dequantiser's offsets, and what is given back, with them.
+        let mut seen = Matrix {
+            width: ll_w,
+            height: ll_h,
+            values: ll.iter().map(|value| value * substeps).collect(),
         };
-        let mut decoded = low.clone();
+        let mut decoded = seen.clone();
         let mut scratch = Scratch::new(&self.model.network);
-        let mut parents: Option<[Grid<i64>; BANDS]> = None;
+        let mut parents: Option<[Matrix<i64>; BANDS]> = None;
         for (level, sizes) in sizes.iter().enumerate().skip(skip).rev() {
-            let scaled = (unit != UNIT).then(|| low.map(|value| value.wrapping_mul(UNIT / unit)));
-            let seen = scaled.as_ref().unwrap_or(&low);
-            let mut bands = sizes.map(|[width, height]| Grid::new(width, height));
+            let scaled = (substeps != SUBSTEPS)
+                .then(|| seen.map(|value| value.wrapping_mul(SUBSTEPS / substeps)));
+            let image = scaled.as_ref().unwrap_or(&seen);
+            let mut bands = sizes.map(|[width, height]| Matrix::new(width, height));
             // Planes and trunk are only needed where a band has symbols.
             let mut context: Option<(Planes, Trunks)> = None;
             for (number, symbols) in bands.iter_mut().enumerate() {
@@ -144,7 +155,7 @@ impl Codec {
                 }
                 let scratch = &mut scratch;
                 let (planes, trunks) = context.get_or_insert_with(|| {
-                    let planes = Planes::new(seen, parents.as_ref(), level);
+                    let planes = Planes::new(image, parents.as_ref(), level);
                     let trunks = simd::run(Trunk {
                         codec: self,
                         planes: &planes,
@@ -162,38 +173,41 @@ impl Codec {
                     symbols,
                 });
             }
-            let details = bands
+            let rounded = bands
                 .each_ref()
-                .map(|band| band.map(|symbol| symbol.wrapping_mul(unit)));
+                .map(|band| band.map(|symbol| symbol.wrapping_mul(substeps)));
             if transform == Transform::Lossy {
-                let mut bands = details.clone();
+                let mut bands = rounded.clone();
                 if let Some((planes, trunks)) = &context {
                     simd::run(Offsets {
                         codec: self,
                         scratch: &mut scratch,
                         planes,
                         trunks,
-                        details: &mut bands,
+                        bands: &mut bands,
                     });
                 }
-                let split = Split {
-                    low: decoded,
-                    bands,
-                };
-                decoded = simd::run(Join { split, transform });
+                let subbands = Subbands { ll: decoded, bands };
+                decoded = simd::run(InverseTransform {
+                    subbands,
+                    transform,
+                });
             }
             if transform == Transform::Lossless || level > skip {
-                let split = Split {
-                    low,
-                    bands: details,
+                let subbands = Subbands {
+                    ll: seen,
+                    bands: rounded,
                 };
-                low = simd::run(Join { split, transform });
+                seen = simd::run(InverseTransform {
+                    subbands,
+                    transform,
+                });
             }
             parents = Some(bands);
         }
         match transform {
             Transform::Lossy => decoded,
-            Transform::Lossless => low,
+            Transform::Lossless => seen,
         }
     }
 }
@@ -207,7 +221,7 @@ mod tests {
     /// A network of random weights.
     fn codec() -> Codec {
         let widths = Widths {
-            reach: 1,
+            radius: 1,
             stem: 12,
             trunk: 9,
             hidden: 10,
@@ -233,44 +247,47 @@ mod tests {
                     .collect(),
             })
             .collect();
-        Codec::new(Model::from_bytes(&to_bytes("test", &widths, &layers, &[]).unwrap()).unwrap())
+        Codec::new(
+            ProbabilityModel::from_bytes(&to_bytes("test", &widths, &layers, &[]).unwrap())
+                .unwrap(),
+        )
     }
 
-    fn hills(width: usize, height: usize) -> Grid<f64> {
+    fn hills(width: usize, height: usize) -> Matrix<f64> {
         let values = (0..width * height)
             .map(|index| {
                 let (x, y) = ((index % width) as f64, (index / width) as f64);
                 40.0 * (x / 17.0).sin() * (y / 11.0).cos() + 3.0 * (x * 1.7 + y * y * 0.3).sin()
             })
             .collect();
-        Grid::from_values(width, height, values).unwrap()
+        Matrix::from_values(width, height, values).unwrap()
     }
 
-    const ROUNDED: Effort = Effort::NONE;
+    const ROUNDED: Quantiser = Quantiser::ROUNDING;
 
     #[test]
     fn tiles_of_all_sizes_come_back() {
         let codec = codec();
         for [width, height] in [[1, 1], [1, 40], [9, 9], [64, 64], [100, 37], [130, 7]] {
             let heights = hills(width, height);
-            let tile = Tile::lossy(&heights).unwrap();
-            for effort in [
+            let tile = Coefficients::lossy(&heights).unwrap();
+            for quantiser in [
                 ROUNDED,
-                Effort {
-                    bit_worth: 0.1,
+                Quantiser {
+                    lambda: 0.1,
                     dead_zone: 0.1,
                 },
             ] {
-                let (bytes, encoded) = codec.encode(&tile, effort);
+                let (bytes, encoded) = codec.encode(&tile, quantiser);
                 let decoded = codec
                     .decode(&bytes, [width, height], Transform::Lossy, 0)
                     .unwrap();
                 assert_eq!(decoded, encoded);
-                for (&units, height) in decoded.values.iter().zip(&heights.values) {
-                    assert!((units as f64 / 64.0 - height).abs() < 3.5);
+                for (&substeps, height) in decoded.values.iter().zip(&heights.values) {
+                    assert!((substeps as f64 / 64.0 - height).abs() < 3.5);
                 }
             }
-            let whole = Grid {
+            let whole = Matrix {
                 width,
                 height,
                 values: heights
@@ -279,7 +296,7 @@ mod tests {
                     .map(|height| height.round() as i64)
                     .collect(),
             };
-            let (bytes, _) = codec.encode(&Tile::lossless(&whole).unwrap(), ROUNDED);
+            let (bytes, _) = codec.encode(&Coefficients::lossless(&whole).unwrap(), ROUNDED);
             let decoded = codec
                 .decode(&bytes, [width, height], Transform::Lossless, 0)
                 .unwrap();
@@ -296,12 +313,12 @@ mod tests {
                 (x * x / 9 - x * y / 5 + (x * 7919 + y * 104_729) % 17) as f64 / 8.0
             })
             .collect();
-        let tile = Tile::lossy(&Grid::from_values(120, 77, values).unwrap()).unwrap();
-        let effort = Effort {
-            bit_worth: 0.125,
+        let tile = Coefficients::lossy(&Matrix::from_values(120, 77, values).unwrap()).unwrap();
+        let quantiser = Quantiser {
+            lambda: 0.125,
             dead_zone: 0.0625,
         };
-        let (bytes, decoded) = codec().encode(&tile, effort);
+        let (bytes, decoded) = codec().encode(&tile, quantiser);
         let mix =
             |sum: u64, value: u64| (sum ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(7);
         let bytes = bytes.iter().fold(0, |sum, &byte| mix(sum, byte.into()));
@@ -316,10 +333,10 @@ mod tests {
     }
 
     #[test]
-    fn coarser_levels_are_coarser_pictures() {
+    fn leaving_out_levels_gives_coarser_images() {
         let codec = codec();
         let heights = hills(128, 96);
-        let (bytes, _) = codec.encode(&Tile::lossy(&heights).unwrap(), ROUNDED);
+        let (bytes, _) = codec.encode(&Coefficients::lossy(&heights).unwrap(), ROUNDED);
         let half = codec
             .decode(&bytes, [128, 96], Transform::Lossy, 1)
             .unwrap();
@@ -330,7 +347,7 @@ mod tests {
     #[test]
     fn no_bit_depends_on_the_width_of_registers() {
         let codec = codec();
-        let tile = Tile::lossy(&hills(120, 77)).unwrap();
+        let tile = Coefficients::lossy(&hills(120, 77)).unwrap();
         let all: Vec<_> = simd::limit::ALL
             .iter()
             .map(|&limit| {
@@ -346,11 +363,11 @@ mod tests {
     #[test]
     fn damaged_bytes_do_not_panic() {
         let codec = codec();
-        let (bytes, _) = codec.encode(&Tile::lossy(&hills(40, 40)).unwrap(), ROUNDED);
-        for place in 0..bytes.len() {
-            for value in [0, 0xff, bytes[place] ^ 1] {
+        let (bytes, _) = codec.encode(&Coefficients::lossy(&hills(40, 40)).unwrap(), ROUNDED);
+        for offset in 0..bytes.len() {
+            for value in [0, 0xff, bytes[offset] ^ 1] {
                 let mut damaged = bytes.clone();
-                damaged[place] = value;
+                damaged[offset] = value;
                 let _ = codec.decode(&damaged, [40, 40], Transform::Lossy, 0);
             }
         }

@@ -1,7 +1,7 @@
-//! How likely each symbol is: a table of integers for every mean and scale that the network can name.
+//! How likely each symbol is: a table of integer frequencies for every mean and scale that the network can output.
 //!
 //! Scales grow by a sixth of an octave. Means are multiples of a quarter of the scale; one below 0 is that above 0
-//! with all signs turned. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
+//! mirrored. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
 //! the rest at a scale that many octaves lower.
 
 use terrane_format::coder::{Decoder, Encoder, PROBABILITY_BITS};
@@ -17,11 +17,11 @@ pub const TABLES: usize = SCALES * MEANS;
 /// Scales per octave.
 const PER_OCTAVE: usize = 6;
 /// Octaves beyond the tables.
-const MOST_SHIFT: usize = 36;
-/// The scale of a network that says 0.
+const MAX_SHIFT: usize = 36;
+/// The scale's index at an output of 0.
 const MIDDLE: i32 = 20;
 /// Symbols beyond this are not written.
-pub(crate) const MOST_SYMBOL: i64 = 1 << 40;
+pub(crate) const MAX_SYMBOL: i64 = 1 << 40;
 
 /// The smallest scale.
 const SMALLEST: f64 = 0.04;
@@ -34,17 +34,17 @@ pub fn scale(index: f64) -> f64 {
 /// The index of a scale that the network's output stands for, as the trainer sees it: with fractions.
 pub const SCALE_PER_UNIT: f64 = 8.0;
 /// The index of a scale at an output of 0.
-pub const SCALE_AT_NOUGHT: f64 = MIDDLE as f64;
+pub const SCALE_AT_ZERO: f64 = MIDDLE as f64;
 
-/// What the network says of one symbol.
+/// What the network predicts of one symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context {
     /// Which table.
     pub table: u16,
     /// Lowest bits that are stored as they are.
     pub shift: u8,
-    /// Whether signs are turned.
-    pub is_turned: bool,
+    /// Whether the table is mirrored: its symbols change sign.
+    pub is_mirrored: bool,
 }
 
 impl Context {
@@ -52,47 +52,47 @@ impl Context {
     #[inline(always)]
     pub fn new(mean: f32, scale: f32) -> Self {
         let mean = ((mean as i32 + 256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
-        let most = (SCALES - 1 + PER_OCTAVE * MOST_SHIFT) as i32;
-        let scale = (MIDDLE + ((scale as i32 + 128) >> 8)).clamp(0, most) as usize;
+        let last = (SCALES - 1 + PER_OCTAVE * MAX_SHIFT) as i32;
+        let scale = (MIDDLE + ((scale as i32 + 128) >> 8)).clamp(0, last) as usize;
         let shift = (scale + 1).saturating_sub(SCALES).div_ceil(PER_OCTAVE);
         let scale = scale - shift * PER_OCTAVE;
         Self {
             table: (scale * MEANS) as u16 + mean.unsigned_abs() as u16,
             shift: shift as u8,
-            is_turned: mean < 0,
+            is_mirrored: mean < 0,
         }
     }
 }
 
-/// One table: symbols around a centre, and an escape at either end. Small, so that all of them stay near.
+/// One table: symbols around a centre, and an escape at either end. Small, so that all of them stay in the cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Table {
+struct SymbolTable {
     /// The symbol after the lower escape.
     first: i32,
-    /// Where its starts begin, and its costs.
-    place: u32,
+    /// The index of its first symbol among those of all tables.
+    offset: u32,
     /// Symbols with both escapes.
     count: u16,
-    /// The likeliest, where a reader looks first.
+    /// The most probable symbol, which a reader tries first, with its cumulative frequency and frequency.
     likely: u16,
-    start: u16,
-    size: u32,
+    cumulative: u16,
+    frequency: u32,
 }
 
 /// All tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distributions {
-    tables: Vec<Table>,
-    /// Where each symbol starts, of 2^16.
-    starts: Vec<u16>,
-    /// How large each is.
-    sizes: Vec<u16>,
-    /// Bits of each.
+    tables: Vec<SymbolTable>,
+    /// The cumulative frequency of each symbol.
+    cumulative: Vec<u16>,
+    /// Its frequency, of a total of 2^16.
+    frequencies: Vec<u16>,
+    /// Its cost in bits.
     costs: Vec<f32>,
 }
 
-/// Centre and radius of a table: the symbols that have a place of their own.
-pub fn extent(table: usize) -> (i64, i64) {
+/// Centre and radius of a table's support: the symbols that need no escape.
+pub fn support(table: usize) -> (i64, i64) {
     let scale = scale((table / MEANS) as f64);
     let mean = scale * (table % MEANS) as f64 / 4.0;
     let radius = ((scale * 6.0).ceil() as i64 + 1).clamp(2, 40);
@@ -100,9 +100,9 @@ pub fn extent(table: usize) -> (i64, i64) {
 }
 
 impl Distributions {
-    /// From what a model holds: centre and radius of every table, and the parts of all their symbols one after another,
-    /// escapes first and last.
-    pub fn new(centres: &[i32], radii: &[u8], sizes: &[u16]) -> Result<Self> {
+    /// From what a model holds: centre and radius of every table, and the frequencies of all their symbols one after
+    /// another, escapes first and last.
+    pub fn new(centres: &[i32], radii: &[u8], frequencies: &[u16]) -> Result<Self> {
         if centres.len() != TABLES || radii.len() != TABLES {
             return Err(Error::Shape {
                 expected: TABLES,
@@ -113,66 +113,68 @@ impl Distributions {
             .iter()
             .map(|&radius| 2 * usize::from(radius) + 3)
             .sum();
-        if sizes.len() != expected {
+        if frequencies.len() != expected {
             return Err(Error::Shape {
                 expected,
-                found: sizes.len(),
+                found: frequencies.len(),
             });
         }
         let mut tables = Vec::with_capacity(TABLES);
-        let mut starts = Vec::with_capacity(expected);
+        let mut cumulative = Vec::with_capacity(expected);
         for (&first, &radius) in centres.iter().zip(radii) {
-            let place = starts.len();
+            let offset = cumulative.len();
             let count = 2 * usize::from(radius) + 3;
-            let sizes = &sizes[place..place + count];
-            let mut start = 0_u32;
-            for &size in sizes {
-                starts.push(start as u16);
-                start += u32::from(size);
+            let frequencies = &frequencies[offset..offset + count];
+            let mut sum = 0_u32;
+            for &frequency in frequencies {
+                cumulative.push(sum as u16);
+                sum += u32::from(frequency);
             }
-            if sizes.contains(&0) || start != 1 << PROBABILITY_BITS {
+            if frequencies.contains(&0) || sum != 1 << PROBABILITY_BITS {
                 return Err(Error::Missing {
-                    what: "table whose symbols share the whole".into(),
+                    what: "table whose frequencies sum to 2^16".into(),
                 });
             }
-            let likely = (0..count).max_by_key(|&index| sizes[index]).unwrap_or(0);
-            tables.push(Table {
+            let likely = (0..count)
+                .max_by_key(|&index| frequencies[index])
+                .unwrap_or(0);
+            tables.push(SymbolTable {
                 first: first.saturating_sub(radius.into()),
-                place: place as u32,
+                offset: offset as u32,
                 count: count as u16,
                 likely: likely as u16,
-                start: starts[place + likely],
-                size: sizes[likely].into(),
+                cumulative: cumulative[offset + likely],
+                frequency: frequencies[likely].into(),
             });
         }
-        let whole = f32::from(PROBABILITY_BITS as u8);
-        let costs = sizes
+        let total_bits = f32::from(PROBABILITY_BITS as u8);
+        let costs = frequencies
             .iter()
-            .map(|&size| whole - f32::from(size).log2())
+            .map(|&frequency| total_bits - f32::from(frequency).log2())
             .collect();
         Ok(Self {
             tables,
-            starts,
-            sizes: sizes.to_vec(),
+            cumulative,
+            frequencies: frequencies.to_vec(),
             costs,
         })
     }
 
     /// The symbol of a table that holds a number, and how far beyond the table it lies.
     #[inline(always)]
-    fn find(table: &Table, value: i64) -> (usize, Option<u64>) {
+    fn find(table: &SymbolTable, value: i64) -> (usize, Option<u64>) {
         let last = usize::from(table.count) - 1;
-        let place = value - i64::from(table.first);
-        if place < 0 {
-            (0, Some((-place - 1) as u64))
-        } else if place as u64 >= last as u64 - 1 {
-            (last, Some((place - (last as i64 - 1)) as u64))
+        let distance = value - i64::from(table.first);
+        if distance < 0 {
+            (0, Some((-distance - 1) as u64))
+        } else if distance as u64 >= last as u64 - 1 {
+            (last, Some((distance - (last as i64 - 1)) as u64))
         } else {
-            (place as usize + 1, None)
+            (distance as usize + 1, None)
         }
     }
 
-    /// No symbol of any table met.
+    /// Counts of 0 for every symbol of every table.
     pub fn no_counts(&self) -> Vec<Vec<u64>> {
         self.tables
             .iter()
@@ -183,7 +185,7 @@ impl Distributions {
     /// Counts a symbol where its table counts it.
     pub fn count(&self, context: Context, symbol: i64, counts: &mut [Vec<u64>]) {
         let index = usize::from(context.table);
-        let (high, _) = cut(turned(symbol, context), context.shift);
+        let (high, _) = split_bits(mirrored(symbol, context), context.shift);
         counts[index][Self::find(&self.tables[index], high).0] += 1;
     }
 
@@ -191,19 +193,19 @@ impl Distributions {
     #[inline(always)]
     pub fn cost(&self, context: Context, symbol: i64) -> f32 {
         let table = &self.tables[usize::from(context.table)];
-        let (high, _) = cut(turned(symbol, context), context.shift);
+        let (high, _) = split_bits(mirrored(symbol, context), context.shift);
         let (index, beyond) = Self::find(table, high);
         let escape = beyond.map_or(0.0, |beyond| 6.0 + (beyond + 1).ilog2() as f32);
-        self.costs[table.place as usize + index] + f32::from(context.shift) + escape
+        self.costs[table.offset as usize + index] + f32::from(context.shift) + escape
     }
 
     /// Writes a symbol.
     pub fn write(&self, encoder: &mut Encoder, context: Context, symbol: i64) {
         let table = &self.tables[usize::from(context.table)];
-        let (high, low) = cut(turned(symbol, context), context.shift);
+        let (high, low) = split_bits(mirrored(symbol, context), context.shift);
         let (index, beyond) = Self::find(table, high);
-        let index = table.place as usize + index;
-        encoder.encode(self.starts[index], self.sizes[index].into());
+        let index = table.offset as usize + index;
+        encoder.encode(self.cumulative[index], self.frequencies[index].into());
         if let Some(beyond) = beyond {
             let bits = (beyond + 1).ilog2();
             encoder.raw(bits.into(), 6);
@@ -219,13 +221,13 @@ impl Distributions {
     pub fn read(&self, decoder: &mut Decoder, context: Context) -> i64 {
         let table = &self.tables[usize::from(context.table)];
         let mut index = usize::from(table.likely);
-        if !decoder.skip_if(table.start, table.size) {
-            let place = decoder.peek();
+        if !decoder.consume_if(table.cumulative, table.frequency) {
+            let target = decoder.decode_target();
             let count = usize::from(table.count);
-            let starts = &self.starts[table.place as usize..][..count];
-            index = starts.partition_point(|&start| start <= place) - 1;
-            let size = self.sizes[table.place as usize + index];
-            decoder.skip(starts[index], size.into());
+            let cumulative = &self.cumulative[table.offset as usize..][..count];
+            index = cumulative.partition_point(|&below| below <= target) - 1;
+            let frequency = self.frequencies[table.offset as usize + index];
+            decoder.consume(cumulative[index], frequency.into());
         }
         let last = usize::from(table.count) - 1;
         let first = i64::from(table.first);
@@ -249,13 +251,13 @@ impl Distributions {
                 .wrapping_add(low)
                 .wrapping_sub(1 << (shift - 1)),
         };
-        turned(value, context)
+        mirrored(value, context)
     }
 }
 
 #[inline(always)]
-fn turned(value: i64, context: Context) -> i64 {
-    if context.is_turned {
+fn mirrored(value: i64, context: Context) -> i64 {
+    if context.is_mirrored {
         value.wrapping_neg()
     } else {
         value
@@ -264,7 +266,7 @@ fn turned(value: i64, context: Context) -> i64 {
 
 /// The high and the low part of a number; the high one is rounded.
 #[inline(always)]
-fn cut(value: i64, shift: u8) -> (i64, u64) {
+fn split_bits(value: i64, shift: u8) -> (i64, u64) {
     if shift == 0 {
         return (value, 0);
     }
@@ -277,10 +279,10 @@ fn cut(value: i64, shift: u8) -> (i64, u64) {
 
 /// Tables of pure logistic distributions: what a model starts from before it has counted anything.
 pub(crate) fn logistic_counts(table: usize) -> Vec<f64> {
-    let (centre, radius) = extent(table);
+    let (centre, radius) = support(table);
     let scale = scale((table / MEANS) as f64);
     let mean = scale * (table % MEANS) as f64 / 4.0;
-    let below = |place: f64| 1.0 / (1.0 + (-(place - mean) / scale).exp());
+    let below = |value: f64| 1.0 / (1.0 + (-(value - mean) / scale).exp());
     let edge = |index: i64| below((centre - radius + index) as f64 - 0.5);
     let inside = (0..=2 * radius).map(|index| edge(index + 1) - edge(index));
     [edge(0)]
@@ -296,8 +298,8 @@ pub(crate) mod tests {
 
     /// Tables of logistic distributions.
     pub(crate) fn logistic() -> Distributions {
-        let (centres, radii, sizes) = crate::model::tables_of(&[]);
-        Distributions::new(&centres, &radii, &sizes).unwrap()
+        let (centres, radii, frequencies) = crate::model::tables_of(&[]);
+        Distributions::new(&centres, &radii, &frequencies).unwrap()
     }
 
     #[test]
@@ -314,8 +316,8 @@ pub(crate) mod tests {
             -300,
             100_000,
             -1 << 35,
-            MOST_SYMBOL,
-            -MOST_SYMBOL,
+            MAX_SYMBOL,
+            -MAX_SYMBOL,
         ];
         let mut written = Vec::new();
         let mut encoder = Encoder::default();
@@ -345,6 +347,6 @@ pub(crate) mod tests {
         assert_eq!((last.table, last.shift), (47 * 13, 0));
         let next = Context::new(0.0, 28.0 * 256.0);
         assert_eq!((next.table, next.shift), (42 * 13, 1));
-        assert!(Context::new(-512.0, 0.0).is_turned);
+        assert!(Context::new(-512.0, 0.0).is_mirrored);
     }
 }

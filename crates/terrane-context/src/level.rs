@@ -1,17 +1,17 @@
-//! The work on one level of a tile: trunk, bands, offsets, and joining it with what is coarser.
+//! The work on one level of a tile: trunk, bands, offsets, and the inverse transform.
 
 use crate::codec::Codec;
+use crate::coefficients::Transform;
 use crate::compand::Compander;
 use crate::distribution::Context;
-use crate::grid::Grid;
+use crate::matrix::Matrix;
 use crate::network::{Inputs, Row, Scratch};
 use crate::planes::{LANES, PHASES, Planes, Tap};
 use crate::simd::Work;
 use crate::stream::Stream;
-use crate::tile::Transform;
-use crate::wavelet::{BANDS, Split};
+use crate::wavelet::{BANDS, Subbands};
 
-/// The trunk's outputs and the places around, for [`LANES`] places of a phase.
+/// The trunk's outputs and the neighbours, for [`LANES`] positions of a phase.
 #[inline(always)]
 fn inputs<'a>(
     trunk: &'a [Row],
@@ -24,7 +24,7 @@ fn inputs<'a>(
     Inputs::new(trunk.iter().chain(around), trunk.len() + taps.len())
 }
 
-/// The trunk at all places of a level, phase by phase: for every [`LANES`] places a row per channel.
+/// The trunk's outputs at all positions of a level, phase by phase: for every [`LANES`] positions a row per channel.
 pub(crate) type Trunks = [Vec<Row>; 4];
 
 pub(crate) struct Trunk<'a> {
@@ -41,11 +41,11 @@ impl Work for Trunk<'_> {
         let network = &self.codec.model.network;
         let bias = network.trunk_bias(&self.planes.constants);
         let taps = &self.codec.taps.trunk;
-        let stretch = self.planes.stretch();
+        let span = self.planes.span();
         let mut trunks = [const { Vec::new() }; 4];
         for (phase, out) in trunks.iter_mut().enumerate() {
-            out.reserve(stretch.len().div_ceil(LANES) * network.widths.trunk);
-            for start in stretch.clone().step_by(LANES) {
+            out.reserve(span.len().div_ceil(LANES) * network.widths.trunk);
+            for start in span.clone().step_by(LANES) {
                 let inputs = inputs(&[], self.planes, taps, phase, start);
                 out.extend_from_slice(network.trunk::<FUSED>(&bias, &inputs, self.scratch));
             }
@@ -62,7 +62,7 @@ pub(crate) struct Band<'a, S> {
     pub(crate) planes: &'a mut Planes,
     pub(crate) trunks: &'a Trunks,
     pub(crate) number: usize,
-    pub(crate) symbols: &'a mut Grid<i64>,
+    pub(crate) symbols: &'a mut Matrix<i64>,
 }
 
 impl<S: Stream> Work for Band<'_, S> {
@@ -73,32 +73,28 @@ impl<S: Stream> Work for Band<'_, S> {
         let compander = Compander::get();
         let model = &self.codec.model;
         let width = model.network.widths.trunk;
-        let stretch = self.planes.stretch();
+        let span = self.planes.span();
         for (phase, trunks) in self.trunks.iter().enumerate() {
             let head = self.number * PHASES.len() + phase;
             let taps = &self.codec.taps.heads[head];
-            for (start, trunk) in stretch
-                .clone()
-                .step_by(LANES)
-                .zip(trunks.chunks_exact(width))
-            {
+            for (start, trunk) in span.clone().step_by(LANES).zip(trunks.chunks_exact(width)) {
                 let inputs = inputs(trunk, self.planes, taps, phase, start);
                 let sums = model.network.head::<FUSED>(head, &inputs, self.scratch);
                 let mut contexts = [Context::default(); LANES];
                 for (lane, context) in contexts.iter_mut().enumerate() {
                     *context = Context::new(sums[0][lane], sums[1][lane]);
                 }
-                for [lane, column, row] in self.planes.places(phase, start) {
+                for [lane, column, row] in self.planes.positions(phase, start) {
                     if column >= self.symbols.width || row >= self.symbols.height {
                         continue;
                     }
-                    let place = row * self.symbols.width + column;
+                    let index = row * self.symbols.width + column;
                     let symbol = self
                         .stream
-                        .symbol(model, contexts[lane], self.number, place);
+                        .symbol(model, contexts[lane], self.number, index);
                     if symbol != 0 {
-                        self.symbols.values[place] = symbol;
-                        let seen = compander.whole(symbol);
+                        self.symbols.values[index] = symbol;
+                        let seen = compander.coarse(symbol);
                         self.planes
                             .set_symbol(self.number, phase, start + lane, seen);
                     }
@@ -108,13 +104,13 @@ impl<S: Stream> Work for Band<'_, S> {
     }
 }
 
-/// Adds to the symbols of a level what the dequantiser says, in 1/64 steps.
+/// Adds the dequantiser's offsets, in 1/64 steps, to the coefficients of a level.
 pub(crate) struct Offsets<'a> {
     pub(crate) codec: &'a Codec,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) planes: &'a Planes,
     pub(crate) trunks: &'a Trunks,
-    pub(crate) details: &'a mut [Grid<i64>; BANDS],
+    pub(crate) bands: &'a mut [Matrix<i64>; BANDS],
 }
 
 impl Work for Offsets<'_> {
@@ -125,21 +121,17 @@ impl Work for Offsets<'_> {
         let network = &self.codec.model.network;
         let width = network.widths.trunk;
         let taps = &self.codec.taps.dequantiser;
-        let stretch = self.planes.stretch();
+        let span = self.planes.span();
         for (phase, trunks) in self.trunks.iter().enumerate() {
-            for (start, trunk) in stretch
-                .clone()
-                .step_by(LANES)
-                .zip(trunks.chunks_exact(width))
-            {
+            for (start, trunk) in span.clone().step_by(LANES).zip(trunks.chunks_exact(width)) {
                 let inputs = inputs(trunk, self.planes, taps, phase, start);
                 let Some(sums) = network.dequantiser::<FUSED>(&inputs, self.scratch) else {
                     return;
                 };
-                for [lane, column, row] in self.planes.places(phase, start) {
-                    for (details, sums) in self.details.iter_mut().zip(sums) {
-                        if column < details.width && row < details.height {
-                            details.values[row * details.width + column] += offset(sums[lane]);
+                for [lane, column, row] in self.planes.positions(phase, start) {
+                    for (band, sums) in self.bands.iter_mut().zip(sums) {
+                        if column < band.width && row < band.height {
+                            band.values[row * band.width + column] += offset(sums[lane]);
                         }
                     }
                 }
@@ -154,16 +146,16 @@ fn offset(sum: f32) -> i64 {
     ((sum as i32 + 16) >> 5).clamp(-32, 32).into()
 }
 
-/// Joins a level by the 9/7, or by the 5/3.
-pub(crate) struct Join {
-    pub(crate) split: Split<i64>,
+/// The inverse transform of a level.
+pub(crate) struct InverseTransform {
+    pub(crate) subbands: Subbands<i64>,
     pub(crate) transform: Transform,
 }
 
-impl Work for Join {
-    type Output = Grid<i64>;
+impl Work for InverseTransform {
+    type Output = Matrix<i64>;
     #[inline(always)]
-    fn run<const FUSED: bool>(self) -> Grid<i64> {
-        self.transform.join(self.split)
+    fn run<const FUSED: bool>(self) -> Matrix<i64> {
+        self.transform.inverse(self.subbands)
     }
 }

@@ -1,9 +1,9 @@
-//! The context codec: a wavelet, and a small network in integers that says how likely each coefficient is.
+//! The context codec: a wavelet, and a small integer network that predicts the probabilities of its coefficients.
 //!
-//! A tile becomes a coarse picture and bands of details, finest last. Every detail is a whole number of steps, coded
-//! with the probabilities that the network derives from everything coded before it: the coarser picture, the
-//! coarser details, the bands and the places already known. All of that is integer arithmetic, so every machine derives
-//! the same probabilities and the same heights.
+//! A tile becomes an LL band and the subbands HL, LH and HH of each level, finest last. Every coefficient is an integer
+//! number of steps, coded with the probabilities that the network derives from everything coded before it: the coarser
+//! image, the coarser subbands, and the positions already known. All of that is integer arithmetic, so every machine
+//! derives the same probabilities and the same heights.
 
 #![expect(
     clippy::inline_always,
@@ -15,29 +15,30 @@
 )]
 
 mod codec;
+mod coefficients;
 mod compand;
 mod distribution;
 mod error;
-mod grid;
 mod level;
+mod matrix;
 mod model;
 mod network;
 mod planes;
+mod quantiser;
 pub mod simd;
 mod stream;
-mod tile;
 mod wavelet;
 
 pub use codec::Codec;
-pub use compand::UNIT;
+pub use coefficients::{Coefficients, Transform};
+pub use compand::SUBSTEPS;
 pub use distribution::{
-    Context, Distributions, MEANS, SCALE_AT_NOUGHT, SCALE_PER_UNIT, SCALES, TABLES, extent, scale,
+    Context, Distributions, MEANS, SCALE_AT_ZERO, SCALE_PER_UNIT, SCALES, TABLES, scale, support,
 };
 pub use error::{Error, Result};
-pub use grid::Grid;
-pub use model::{LayerWeights, Model, WIDTHS_KEY, to_bytes};
-pub use network::{GREATEST, LayerShape, MOST_WIDTH, Network, WEIGHT_UNIT, Widths};
+pub use matrix::Matrix;
+pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};
+pub use network::{LayerShape, MAX_MAGNITUDE, MAX_WIDTH, Network, WEIGHT_UNIT, Widths};
 pub use planes::{CONSTANTS, PHASES, Planes, Tap, Taps};
-pub use stream::Effort;
-pub use tile::{Tile, Transform};
-pub use wavelet::{BANDS, Split};
+pub use quantiser::Quantiser;
+pub use wavelet::{BANDS, Subbands};

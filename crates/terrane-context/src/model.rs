@@ -5,23 +5,23 @@ use std::collections::HashMap;
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 
-use crate::distribution::{Distributions, TABLES, extent, logistic_counts};
-use crate::network::{Layer, Network, Widths};
+use crate::distribution::{Distributions, TABLES, logistic_counts, support};
+use crate::network::{DenseLayer, Network, Widths};
 use crate::planes::CONSTANTS;
 use crate::{Error, Result};
 
-/// The key of the metadata that holds the widths, and so says whose file it is.
+/// The key of the metadata that holds the widths, and so marks a context model's file.
 pub const WIDTHS_KEY: &str = "terrane.context";
 const NAME_KEY: &str = "name";
 const CENTRES: &str = "tables.centre";
 const RADII: &str = "tables.radius";
-const SIZES: &str = "tables.size";
-/// How much the logistic shape counts beside what was seen.
+const FREQUENCIES: &str = "tables.size";
+/// The weight of the logistic shape against the counts.
 const PRIOR: f64 = 200.0;
 
 /// A network and its tables.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Model {
+pub struct ProbabilityModel {
     /// The name of its configuration.
     pub name: String,
     /// The network.
@@ -30,7 +30,7 @@ pub struct Model {
     pub distributions: Distributions,
 }
 
-/// Weights `[outputs][inputs]` and bias of a layer, as whole numbers.
+/// Weights `[outputs][inputs]` and bias of a layer, as integers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LayerWeights {
     /// Weights, output by output.
@@ -39,7 +39,7 @@ pub struct LayerWeights {
     pub bias: Vec<i32>,
 }
 
-impl Model {
+impl ProbabilityModel {
     /// Reads a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = |source| Error::Safetensors { source };
@@ -83,19 +83,23 @@ impl Model {
                     .map(u8::cast_signed)
                     .collect();
                 let bias = i32s(&format!("{}.bias", shape.name))?;
-                Layer::new(shape.inputs, constants, &weights, &bias)
+                DenseLayer::new(shape.inputs, constants, &weights, &bias)
             })
             .collect::<Result<_>>()?;
-        let sizes = array(SIZES, Dtype::U16)?;
-        let (sizes, _) = sizes.as_chunks::<2>();
-        let sizes: Vec<u16> = sizes
+        let frequencies = array(FREQUENCIES, Dtype::U16)?;
+        let (frequencies, _) = frequencies.as_chunks::<2>();
+        let frequencies: Vec<u16> = frequencies
             .iter()
             .map(|bytes| u16::from_le_bytes(*bytes))
             .collect();
         Ok(Self {
             name,
             network: Network::new(widths, layers)?,
-            distributions: Distributions::new(&i32s(CENTRES)?, &array(RADII, Dtype::U8)?, &sizes)?,
+            distributions: Distributions::new(
+                &i32s(CENTRES)?,
+                &array(RADII, Dtype::U8)?,
+                &frequencies,
+            )?,
         })
     }
 }
@@ -104,14 +108,14 @@ fn missing(what: &str) -> Error {
     Error::Missing { what: what.into() }
 }
 
-/// Centre, radius and sizes of all tables, from how often each symbol was seen; tables without counts keep the logistic
+/// Centre, radius and frequencies of all tables, from how often each symbol was seen; tables without counts keep the logistic
 /// shape.
 pub(crate) fn tables_of(counts: &[Vec<u64>]) -> (Vec<i32>, Vec<u8>, Vec<u16>) {
     let mut centres = Vec::with_capacity(TABLES);
     let mut radii = Vec::with_capacity(TABLES);
     let mut all = Vec::new();
     for table in 0..TABLES {
-        let (centre, radius) = extent(table);
+        let (centre, radius) = support(table);
         centres.push(centre as i32);
         radii.push(radius as u8);
         let shape = logistic_counts(table);
@@ -121,27 +125,27 @@ pub(crate) fn tables_of(counts: &[Vec<u64>]) -> (Vec<i32>, Vec<u8>, Vec<u16>) {
             .enumerate()
             .map(|(index, part)| part * PRIOR + seen.map_or(0.0, |seen| seen[index] as f64))
             .collect();
-        all.extend(sizes_of(&mixed));
+        all.extend(frequencies_of(&mixed));
     }
     (centres, radii, all)
 }
 
-/// Parts of 2^16 in proportion, each one at least.
-fn sizes_of(counts: &[f64]) -> Vec<u16> {
+/// Frequencies in proportion to counts, each at least 1, with a total of 2^16.
+fn frequencies_of(counts: &[f64]) -> Vec<u16> {
     let spare = f64::from(1_u32 << 16) - counts.len() as f64;
     let total: f64 = counts.iter().sum();
     let mut sum = 0.0;
-    let starts: Vec<u32> = counts
+    let cumulative: Vec<u32> = counts
         .iter()
         .enumerate()
         .map(|(index, count)| {
-            let start = (sum / total * spare) as u32 + index as u32;
+            let below = (sum / total * spare) as u32 + index as u32;
             sum += count;
-            start
+            below
         })
         .chain([1 << 16])
         .collect();
-    starts
+    cumulative
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) as u16)
         .collect()
@@ -155,15 +159,18 @@ pub fn to_bytes(
     counts: &[Vec<u64>],
 ) -> Result<Vec<u8>> {
     let le = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
-    let (centres, radii, sizes) = tables_of(counts);
+    let (centres, radii, frequencies) = tables_of(counts);
     let mut arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = vec![
         (CENTRES.into(), Dtype::I32, vec![TABLES], le(&centres)),
         (RADII.into(), Dtype::U8, vec![TABLES], radii),
         (
-            SIZES.into(),
+            FREQUENCIES.into(),
             Dtype::U16,
-            vec![sizes.len()],
-            sizes.iter().flat_map(|size| size.to_le_bytes()).collect(),
+            vec![frequencies.len()],
+            frequencies
+                .iter()
+                .flat_map(|frequency| frequency.to_le_bytes())
+                .collect(),
         ),
     ];
     for (shape, layer) in widths.layers().iter().zip(layers) {

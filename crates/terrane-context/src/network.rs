@@ -1,7 +1,7 @@
 //! A small network in integers.
 //!
-//! Weights are whole numbers from −127 to 127, activations from 0 to 127; a sum of their products is divided by 64,
-//! rounded half up and cut to that range. The sums run in 32-bit floats, which hold every integer below 2^24 exactly:
+//! Weights are integers from −127 to 127, activations from 0 to 127; a sum of their products is divided by 64,
+//! rounded half up and clamped to that range. The sums run in 32-bit floats, which hold every integer below 2^24 exactly:
 //! a layer whose weights could exceed that is refused. So the result does not depend on the order of the additions or
 //! on the width of the registers, and machines without integer dot products are as fast as those with.
 
@@ -13,26 +13,26 @@ use crate::{Error, Result};
 
 /// Parts of a weight's unit.
 pub const WEIGHT_UNIT: f32 = 64.0;
-/// The greatest activation and weight.
-pub const GREATEST: f32 = 127.0;
+/// The largest magnitude of a weight and of an activation.
+pub const MAX_MAGNITUDE: f32 = 127.0;
 /// Integers below this are exact in 32-bit floats.
 const EXACT: f32 = 16_777_216.0;
-/// Outputs and inputs that are worked on together, so that numbers stay in registers.
-const TOGETHER: usize = 4;
+/// Outputs and inputs of a block that stays in registers.
+const BLOCK: usize = 4;
 
 /// A layer that is fully connected.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layer {
+pub struct DenseLayer {
     inputs: usize,
     outputs: usize,
-    /// By four outputs, then four inputs, `[outputs][inputs]`, both filled up with noughts.
-    blocks: Vec<[[f32; TOGETHER]; TOGETHER]>,
+    /// By four outputs, then four inputs, `[outputs][inputs]`, both padded with zeros.
+    blocks: Vec<[[f32; BLOCK]; BLOCK]>,
     bias: Vec<f32>,
-    /// Of the first inputs, which are the same for all places: `[outputs][constants]`.
+    /// Of the first inputs, which are the same at all positions: `[outputs][constants]`.
     constants: Vec<f32>,
 }
 
-impl Layer {
+impl DenseLayer {
     /// A layer with weights `[outputs][inputs]` and a bias in parts of 1/64 of an activation, whose first inputs are
     /// constants.
     pub fn new(inputs: usize, constants: usize, weights: &[i8], bias: &[i32]) -> Result<Self> {
@@ -45,20 +45,20 @@ impl Layer {
         }
         for (row, &bias) in weights.chunks_exact(inputs).zip(bias) {
             let sum: f32 = row.iter().map(|&weight| f32::from(weight).abs()).sum();
-            if sum * GREATEST + (bias as f32).abs() + WEIGHT_UNIT >= EXACT {
+            if sum * MAX_MAGNITUDE + (bias as f32).abs() + WEIGHT_UNIT >= EXACT {
                 return Err(Error::TooLarge);
             }
         }
         let varying = inputs - constants;
-        let across = varying.div_ceil(TOGETHER);
-        let mut blocks = vec![[[0.0; TOGETHER]; TOGETHER]; outputs.div_ceil(TOGETHER) * across];
+        let across = varying.div_ceil(BLOCK);
+        let mut blocks = vec![[[0.0; BLOCK]; BLOCK]; outputs.div_ceil(BLOCK) * across];
         let mut of_constants = Vec::with_capacity(outputs * constants);
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
             let (constant, row) = row.split_at(constants);
             of_constants.extend(constant.iter().map(|&weight| f32::from(weight)));
             for (input, &weight) in row.iter().enumerate() {
-                let block = output / TOGETHER * across + input / TOGETHER;
-                blocks[block][output % TOGETHER][input % TOGETHER] = f32::from(weight);
+                let block = output / BLOCK * across + input / BLOCK;
+                blocks[block][output % BLOCK][input % BLOCK] = f32::from(weight);
             }
         }
         Ok(Self {
@@ -70,25 +70,25 @@ impl Layer {
         })
     }
 
-    /// Rows of inputs that are read, of which the last may count for nothing.
+    /// Rows of inputs that are read, of which the last may be padding.
     fn rows_in(&self) -> usize {
-        self.blocks.len() / self.outputs.div_ceil(TOGETHER).max(1) * TOGETHER
+        self.blocks.len() / self.outputs.div_ceil(BLOCK).max(1) * BLOCK
     }
 
     /// Rows of outputs that are written.
     fn rows_out(&self) -> usize {
-        self.outputs.next_multiple_of(TOGETHER)
+        self.outputs.next_multiple_of(BLOCK)
     }
 
-    /// The sums for [`LANES`] places at once: rows of inputs, filled up to a multiple of four, to rows of outputs.
+    /// The sums for [`LANES`] positions at once: rows of inputs, padded to a multiple of four, to rows of outputs.
     #[inline(always)]
     fn sums<const FUSED: bool>(&self, bias: &[f32], inputs: &[impl Borrow<Row>], out: &mut [Row]) {
-        let across = self.rows_in() / TOGETHER;
+        let across = self.rows_in() / BLOCK;
         for ((blocks, out), first) in self
             .blocks
             .chunks_exact(across)
-            .zip(out.chunks_exact_mut(TOGETHER))
-            .zip((0..).step_by(TOGETHER))
+            .zip(out.chunks_exact_mut(BLOCK))
+            .zip((0..).step_by(BLOCK))
         {
             let [a, b, c, d] = out else { continue };
             for (row, output) in [&mut *a, &mut *b, &mut *c, &mut *d]
@@ -97,7 +97,7 @@ impl Layer {
             {
                 *row = [bias.get(output).copied().unwrap_or(0.0); LANES];
             }
-            for (block, inputs) in blocks.iter().zip(inputs.chunks_exact(TOGETHER)) {
+            for (block, inputs) in blocks.iter().zip(inputs.chunks_exact(BLOCK)) {
                 let [p, q, r, s] = inputs else { continue };
                 let [p, q, r, s]: [&Row; 4] = [p.borrow(), q.borrow(), r.borrow(), s.borrow()];
                 let [wa, wb, wc, wd] = block;
@@ -112,7 +112,7 @@ impl Layer {
         }
     }
 
-    /// As [`Layer::sums`], then divided, rounded and cut.
+    /// As [`DenseLayer::sums`], then divided, rounded and clamped.
     #[inline(always)]
     fn activations<const FUSED: bool>(
         &self,
@@ -140,7 +140,7 @@ impl Layer {
 
 /// A sum with four products more. All numbers are integers below 2^24, so that fusing changes nothing.
 #[inline(always)]
-fn dot<const FUSED: bool>(sum: f32, weights: &[f32; TOGETHER], x: [f32; TOGETHER]) -> f32 {
+fn dot<const FUSED: bool>(sum: f32, weights: &[f32; BLOCK], x: [f32; BLOCK]) -> f32 {
     if FUSED {
         let sum = weights[0].mul_add(x[0], sum);
         let sum = weights[1].mul_add(x[1], sum);
@@ -161,8 +161,9 @@ fn activation(sum: f32) -> f32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Widths {
-    /// How many places around the trunk looks at: 1 or 2.
-    pub reach: usize,
+    /// Radius of the neighbourhoods that the trunk sees: 1 or 2. Model files call it `reach`.
+    #[serde(rename = "reach")]
+    pub radius: usize,
     /// Of the trunk's first layer.
     pub stem: usize,
     /// Of the trunk's second layer, which all heads see.
@@ -175,8 +176,8 @@ pub struct Widths {
     pub dequantiser: usize,
 }
 
-/// Limit of any width: what a hostile file may ask for.
-pub const MOST_WIDTH: usize = 512;
+/// The largest width that a file may ask for.
+pub const MAX_WIDTH: usize = 512;
 
 /// Names a layer and its shape: what trainer, file and network agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,12 +191,12 @@ pub struct LayerShape {
 }
 
 impl Widths {
-    /// Whether a network of these can be built.
+    /// Whether a network of these widths can be built.
     pub fn is_sound(&self) -> bool {
         let all = [self.stem, self.trunk, self.hidden, self.last];
-        (1..=2).contains(&self.reach)
-            && all.iter().all(|width| (1..=MOST_WIDTH).contains(width))
-            && self.dequantiser <= MOST_WIDTH
+        (1..=2).contains(&self.radius)
+            && all.iter().all(|width| (1..=MAX_WIDTH).contains(width))
+            && self.dequantiser <= MAX_WIDTH
     }
 
     /// All layers in the order in which they stand in a network: two of the trunk, three per head by band and phase,
@@ -206,7 +207,7 @@ impl Widths {
             inputs,
             outputs,
         };
-        let stem = CONSTANTS + trunk_taps(self.reach).len();
+        let stem = CONSTANTS + trunk_taps(self.radius).len();
         let mut layers = vec![
             layer("trunk.0".into(), stem, self.stem),
             layer("trunk.1".into(), self.stem, self.trunk),
@@ -229,19 +230,19 @@ impl Widths {
     }
 }
 
-/// The network: a trunk that sees the coarser picture, a head per band and phase, and a dequantiser.
+/// The network: a trunk that sees the coarser image, a head per band and phase, and a dequantiser.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
     /// Widths of its layers.
     pub widths: Widths,
-    layers: Vec<Layer>,
+    layers: Vec<DenseLayer>,
 }
 
-/// One number for each of [`LANES`] places.
+/// One number for each of [`LANES`] positions.
 pub(crate) type Row = [f32; LANES];
 
-/// Inputs that count for nothing, to fill up.
-const NOUGHT: Row = [0.0; LANES];
+/// Padding of the inputs.
+const ZERO: Row = [0.0; LANES];
 
 /// Activations on their way through the network.
 #[derive(Debug)]
@@ -260,8 +261,8 @@ impl Scratch {
             .max()
             .unwrap_or(0);
         Self {
-            a: vec![NOUGHT; widest],
-            b: vec![NOUGHT; widest],
+            a: vec![ZERO; widest],
+            b: vec![ZERO; widest],
         }
     }
 }
@@ -274,10 +275,10 @@ pub(crate) struct Inputs<'a> {
 impl<'a> Inputs<'a> {
     #[inline(always)]
     pub(crate) fn new(rows: impl Iterator<Item = &'a Row>, count: usize) -> Self {
-        let mut all = Vec::with_capacity(count + TOGETHER);
+        let mut all = Vec::with_capacity(count + BLOCK);
         all.extend(rows);
-        while !all.len().is_multiple_of(TOGETHER) {
-            all.push(&NOUGHT);
+        while !all.len().is_multiple_of(BLOCK) {
+            all.push(&ZERO);
         }
         Self { rows: all }
     }
@@ -285,7 +286,7 @@ impl<'a> Inputs<'a> {
 
 impl Network {
     /// A network of layers in the order of [`Widths::layers`].
-    pub fn new(widths: Widths, layers: Vec<Layer>) -> Result<Self> {
+    pub fn new(widths: Widths, layers: Vec<DenseLayer>) -> Result<Self> {
         let shapes = widths.layers();
         let is_right = layers.len() == shapes.len()
             && layers.iter().zip(&shapes).all(|(layer, shape)| {
@@ -306,7 +307,7 @@ impl Network {
         self.layers[0].with_constants(constants)
     }
 
-    /// The trunk for [`LANES`] places.
+    /// The trunk for [`LANES`] positions.
     #[inline(always)]
     pub(crate) fn trunk<'a, const FUSED: bool>(
         &self,
@@ -320,7 +321,7 @@ impl Network {
         &scratch.a[..self.widths.trunk]
     }
 
-    /// Sums for mean and scale of [`LANES`] places of a band's phase.
+    /// Sums for mean and scale of [`LANES`] positions of a band's phase.
     #[inline(always)]
     pub(crate) fn head<'a, const FUSED: bool>(
         &self,
@@ -340,7 +341,7 @@ impl Network {
         &scratch.b[..2]
     }
 
-    /// Sums for the offsets of the three bands at [`LANES`] places, where the network has a dequantiser.
+    /// Sums for the offsets of the three bands at [`LANES`] positions, where the network has a dequantiser.
     #[inline(always)]
     pub(crate) fn dequantiser<'a, const FUSED: bool>(
         &self,

@@ -1,21 +1,21 @@
 //! What the network sees of a level: planes of small integers, each cut into its four phases.
 //!
-//! The phases are the places with even and odd rows and columns. A whole phase is decoded at once, so its places lie
-//! side by side; a neighbour of all of them is then one shifted stretch of another phase.
+//! The phases are the positions with even and odd rows and columns. A whole phase is decoded at once, so its positions
+//! lie side by side; a neighbour of all of them is then one shifted span of another phase.
 
 use std::num::Wrapping;
 
-use crate::compand::{Compander, UNIT};
-use crate::grid::Grid;
+use crate::compand::{Compander, SUBSTEPS};
+use crate::matrix::Matrix;
 use crate::wavelet::BANDS;
 
-/// Places worked on at once.
+/// Positions worked on at once.
 pub(crate) const LANES: usize = 64;
-/// Features of the coarser picture.
-const PICTURE: usize = 6;
+/// Features of the coarser image.
+const IMAGE: usize = 6;
 /// First plane of the parents, and of the bands themselves.
-const PARENT: usize = PICTURE;
-const BAND: usize = PICTURE + BANDS;
+const PARENT: usize = IMAGE;
+const BAND: usize = IMAGE + BANDS;
 /// First plane of the bands' magnitudes.
 const MAGNITUDE: usize = BAND + BANDS;
 /// All planes.
@@ -37,10 +37,10 @@ pub struct Tap {
     right: isize,
 }
 
-/// Inputs of the trunk: the coarser picture and the parents, so many places around.
-pub(crate) fn trunk_taps(reach: usize) -> Vec<Tap> {
-    let reach = reach as isize;
-    (0..BAND).flat_map(|plane| window(plane, reach)).collect()
+/// Inputs of the trunk: neighbourhoods of a radius on the coarser image and on the parents.
+pub(crate) fn trunk_taps(radius: usize) -> Vec<Tap> {
+    let radius = radius as isize;
+    (0..BAND).flat_map(|plane| window(plane, radius)).collect()
 }
 
 /// Inputs of the head for one phase of a band, beside the trunk: the bands before it, and of its own the phases before.
@@ -53,11 +53,11 @@ pub(crate) fn head_taps(band: usize, phase: usize) -> Vec<Tap> {
     let [row, column] = PHASES[phase];
     for plane in [BAND + band, MAGNITUDE + band] {
         taps.extend(window(plane, 1).filter(|tap| {
-            let place = [
+            let neighbour = [
                 (row as isize + tap.down) as usize & 1,
                 (column as isize + tap.right) as usize & 1,
             ];
-            PHASES[..phase].contains(&place)
+            PHASES[..phase].contains(&neighbour)
         }));
     }
     taps
@@ -80,25 +80,25 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// Those of a network whose trunk looks so many places around.
-    pub fn new(reach: usize) -> Self {
+    /// Those of a network whose trunk sees neighbourhoods of a radius.
+    pub fn new(radius: usize) -> Self {
         let heads = (0..BANDS)
             .flat_map(|band| (0..PHASES.len()).map(move |phase| head_taps(band, phase)))
             .collect();
         Self {
-            trunk: trunk_taps(reach),
+            trunk: trunk_taps(radius),
             heads,
             dequantiser: dequantiser_taps(),
         }
     }
 }
 
-fn window(plane: usize, reach: isize) -> impl Iterator<Item = Tap> {
-    (-reach..=reach)
-        .flat_map(move |down| (-reach..=reach).map(move |right| Tap { plane, down, right }))
+fn window(plane: usize, radius: isize) -> impl Iterator<Item = Tap> {
+    (-radius..=radius)
+        .flat_map(move |down| (-radius..=radius).map(move |right| Tap { plane, down, right }))
 }
 
-/// One plane in four phases, with a rim of noughts.
+/// One plane in four phases, with a border of zeros.
 #[derive(Debug, Clone)]
 struct Phased {
     phases: [Vec<f32>; 4],
@@ -107,7 +107,7 @@ struct Phased {
 /// The planes of a level.
 #[derive(Debug)]
 pub struct Planes {
-    /// Places of a phase across and down.
+    /// Positions of a phase across and down.
     width: usize,
     height: usize,
     all: Vec<Phased>,
@@ -116,10 +116,10 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// The planes of a level before any of its symbols is known, from the picture that it refines (in 1/64 steps), the
+    /// The planes of a level before any of its symbols is known, from the image that it refines (in 1/64 steps), the
     /// symbols of the coarser level, and how many levels are finer than this one.
-    pub fn new(low: &Grid<i64>, parents: Option<&[Grid<i64>; BANDS]>, finer: usize) -> Self {
-        let (width, height) = (low.width.div_ceil(2), low.height.div_ceil(2));
+    pub fn new(ll: &Matrix<i64>, parents: Option<&[Matrix<i64>; BANDS]>, finer: usize) -> Self {
+        let (width, height) = (ll.width.div_ceil(2), ll.height.div_ceil(2));
         let length = (width + 2) * (height + 2) + LANES;
         let plane = Phased {
             phases: std::array::from_fn(|_| vec![0.0; length]),
@@ -131,9 +131,9 @@ impl Planes {
             constants: [0.0; CONSTANTS],
         };
         planes.constants[finer.min(LEVEL_CLASSES - 1)] = PRESENT;
-        planes.set_picture(low);
+        planes.set_image(ll);
         if let Some(parents) = parents {
-            planes.set_parents(parents, low);
+            planes.set_parents(parents, ll);
         } else {
             planes.constants[CONSTANTS - 1] = PRESENT;
         }
@@ -144,26 +144,25 @@ impl Planes {
         self.width + 2
     }
 
-    /// Where the places of a phase lie: the first, and how many with the rims between rows.
-    pub fn stretch(&self) -> std::ops::Range<usize> {
+    /// The indices of a phase's positions, with the borders between rows.
+    pub fn span(&self) -> std::ops::Range<usize> {
         let first = self.stride() + 1;
         first..first + (self.height - 1) * self.stride() + self.width
     }
 
-    /// The places of a phase from one on, as far as [`LANES`] reach: lane, column and row in the band. Rims are left
-    /// out.
+    /// The [`LANES`] positions of a phase from an index on: lane, column and row in the band. Borders are left out.
     #[inline(always)]
-    pub(crate) fn places(
+    pub(crate) fn positions(
         &self,
         phase: usize,
         start: usize,
     ) -> impl Iterator<Item = [usize; 3]> + use<> {
         let [row_phase, column_phase] = PHASES[phase];
         let (stride, width) = (self.stride(), self.width);
-        let end = self.stretch().end.min(start + LANES) - start;
+        let end = self.span().end.min(start + LANES) - start;
         let (mut row, mut column) = (start / stride - 1, start % stride);
         (0..end).filter_map(move |lane| {
-            let place = [
+            let position = [
                 lane,
                 (2 * column + column_phase).wrapping_sub(2),
                 2 * row + row_phase,
@@ -173,7 +172,7 @@ impl Planes {
             if column == stride {
                 (row, column) = (row + 1, 0);
             }
-            is_inside.then_some(place)
+            is_inside.then_some(position)
         })
     }
 
@@ -195,13 +194,13 @@ impl Planes {
     }
 
     /// Makes all symbols of the level known, as a trainer has them.
-    pub fn set_symbols(&mut self, bands: &[Grid<i64>; BANDS]) {
+    pub fn set_symbols(&mut self, bands: &[Matrix<i64>; BANDS]) {
         let compander = Compander::get();
         for (band, grid) in bands.iter().enumerate() {
             for row in 0..grid.height {
                 for (column, &symbol) in grid.row(row).iter().enumerate() {
                     let (phase, index) = self.at(column, row);
-                    self.set_symbol(band, phase, index, compander.whole(symbol));
+                    self.set_symbol(band, phase, index, compander.coarse(symbol));
                 }
             }
         }
@@ -209,7 +208,7 @@ impl Planes {
 
     /// One input at a column and row of the band.
     pub fn input(&self, tap: &Tap, [column, row]: [usize; 2]) -> f32 {
-        // From 2 places up and left, so that no coordinate is below 0; that is one place of any phase.
+        // From 2 positions up and left, so that no coordinate is below 0; that is one position of any phase.
         let (row, column) = (
             (row + 2).wrapping_add_signed(tap.down),
             (column + 2).wrapping_add_signed(tap.right),
@@ -218,12 +217,12 @@ impl Planes {
         self.all[tap.plane].phases[phase][index - self.stride() - 1]
     }
 
-    fn set_picture(&mut self, low: &Grid<i64>) {
+    fn set_image(&mut self, ll: &Matrix<i64>) {
         let compander = Compander::get();
-        let width = low.width;
+        let width = ll.width;
         // Rows with the nearest pixels beyond both ends: one before, two after.
         let around = |row: isize, line: &mut Vec<Wrapping<i64>>| {
-            let row = low.row(row.clamp(0, low.height as isize - 1) as usize);
+            let row = ll.row(row.clamp(0, ll.height as isize - 1) as usize);
             line.clear();
             line.push(Wrapping(row[0]));
             line.extend(row.iter().map(|&value| Wrapping(value)));
@@ -234,7 +233,7 @@ impl Planes {
             around(row, line);
         }
         let (two, three, eight) = (Wrapping(2), Wrapping(3), Wrapping(8));
-        for row in 0..low.height {
+        for row in 0..ll.height {
             let [above, here, below, after] = &lines;
             for column in 0..width {
                 // The pixel itself is one on, because of the one before.
@@ -244,7 +243,7 @@ impl Planes {
                 let deep = after[column + 1];
                 let features = [
                     // How far it stands out of its neighbours; its curvatures and twist; and how the slope changes
-                    // where the details lie, half a place on.
+                    // where the odd samples lie, half a position on.
                     (eight * middle - (a + b + c + d + e + f + g + h)) >> 3,
                     d - two * middle + e,
                     b - two * middle + g,
@@ -262,7 +261,7 @@ impl Planes {
         }
     }
 
-    fn set_parents(&mut self, parents: &[Grid<i64>; BANDS], low: &Grid<i64>) {
+    fn set_parents(&mut self, parents: &[Matrix<i64>; BANDS], ll: &Matrix<i64>) {
         let compander = Compander::get();
         for (band, parent) in parents.iter().enumerate() {
             if parent.values.is_empty() {
@@ -272,20 +271,20 @@ impl Planes {
                 .values
                 .iter()
                 .fold(0_u64, |sum, value| sum.saturating_add(value.unsigned_abs()));
-            let mean = sum.saturating_mul(UNIT as u64) / parent.values.len() as u64;
+            let mean = sum.saturating_mul(SUBSTEPS as u64) / parent.values.len() as u64;
             self.constants[LEVEL_CLASSES + band] =
                 compander.fine(i64::try_from(mean).unwrap_or(i64::MAX));
-            for row in 0..low.height {
+            for row in 0..ll.height {
                 let line = parent.row((row / 2).min(parent.height - 1));
-                for column in 0..low.width {
-                    let value = compander.whole(line[(column / 2).min(parent.width - 1)]);
+                for column in 0..ll.width {
+                    let value = compander.coarse(line[(column / 2).min(parent.width - 1)]);
                     self.set(PARENT + band, column, row, value);
                 }
             }
         }
     }
 
-    /// An input for [`LANES`] places of a phase side by side, from one on.
+    /// An input for [`LANES`] positions of a phase side by side, from an index on.
     #[inline(always)]
     pub(crate) fn lanes(&self, tap: &Tap, phase: usize, index: usize) -> &[f32; LANES] {
         let [row, column] = PHASES[phase];
@@ -308,26 +307,26 @@ mod tests {
 
     #[test]
     fn one_input_and_many_side_by_side_are_the_same() {
-        let low = Grid {
+        let ll = Matrix {
             width: 21,
             height: 14,
             values: (0..21 * 14).map(|index| index * index % 977).collect(),
         };
-        let bands = [[20, 14], [21, 13], [20, 13]].map(|[width, height]: [usize; 2]| Grid {
+        let bands = [[20, 14], [21, 13], [20, 13]].map(|[width, height]: [usize; 2]| Matrix {
             width,
             height,
             values: (0..width * height)
                 .map(|index| index as i64 * 7 % 23 - 11)
                 .collect(),
         });
-        let mut planes = Planes::new(&low, Some(&bands), 1);
+        let mut planes = Planes::new(&ll, Some(&bands), 1);
         planes.set_symbols(&bands);
         let mut taps = trunk_taps(2);
         taps.extend(head_taps(2, 3));
         let mut seen = 0;
         for phase in 0..PHASES.len() {
-            for start in planes.stretch().step_by(LANES) {
-                for [lane, column, row] in planes.places(phase, start) {
+            for start in planes.span().step_by(LANES) {
+                for [lane, column, row] in planes.positions(phase, start) {
                     seen += 1;
                     for tap in &taps {
                         let many = planes.lanes(tap, phase, start)[lane];

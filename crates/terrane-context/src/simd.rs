@@ -31,14 +31,14 @@ pub fn run<W: Work>(work: W) -> W::Output {
         has_avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
     match limit::get() {
         limit::AVX512 if has_avx512 => {
-            #[expect(unsafe_code, reason = "the only way to reach wider registers")]
+            #[expect(unsafe_code, reason = "the only way to radius wider registers")]
             // SAFETY: the machine has what the function was compiled for.
             unsafe {
                 with_avx512(work)
             }
         }
         limit::AVX512 | limit::AVX2 if has_avx2 => {
-            #[expect(unsafe_code, reason = "the only way to reach wider registers")]
+            #[expect(unsafe_code, reason = "the only way to radius wider registers")]
             // SAFETY: the machine has what the function was compiled for.
             unsafe {
                 with_avx2(work)

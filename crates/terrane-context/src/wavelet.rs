@@ -1,4 +1,4 @@
-//! Two wavelets by lifting: CDF 9/7 for what may lose something, and the reversible 5/3 for what may not.
+//! Two wavelets by lifting: CDF 9/7 for lossy coding, and the reversible 5/3 for lossless.
 //!
 //! The encoder's 9/7 runs in floats, because it only proposes symbols. The decoder's runs in integers of 1/64 of a
 //! quantisation step, so that every machine gets the same heights to the last bit.
@@ -6,22 +6,22 @@
 //! A line of n samples has ⌈n/2⌉ even and ⌊n/2⌋ odd ones; where a neighbour is missing, the nearest one of its kind
 //! stands in. A line of one sample is left as it is.
 
-use crate::grid::Grid;
+use crate::matrix::Matrix;
 
-/// The three bands of details of a level.
+/// The subbands of a level beside LL: HL, LH and HH.
 pub const BANDS: usize = 3;
 
-/// One level: what is left, and the details, named by axis of their high frequencies: across, down, both.
+/// One level of a wavelet transform.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Split<T> {
-    /// The coarser picture.
-    pub low: Grid<T>,
-    /// Details across, down and both.
-    pub bands: [Grid<T>; BANDS],
+pub struct Subbands<T> {
+    /// The LL band: the coarser image.
+    pub ll: Matrix<T>,
+    /// HL (high frequencies across), LH (down) and HH (both).
+    pub bands: [Matrix<T>; BANDS],
 }
 
-/// Sizes of a split of a picture: that of `low`, and of the bands.
-pub(crate) fn split_sizes(width: usize, height: usize) -> ([usize; 2], [[usize; 2]; BANDS]) {
+/// Sizes of the LL band of an image, and of the other subbands.
+pub(crate) fn subband_sizes(width: usize, height: usize) -> ([usize; 2], [[usize; 2]; BANDS]) {
     let (low_w, low_h) = (width.div_ceil(2), height.div_ceil(2));
     let (high_w, high_h) = (width / 2, height / 2);
     (
@@ -40,12 +40,12 @@ trait Lifting {
     fn update(step: usize, value: Self::Number, a: Self::Number, b: Self::Number) -> Self::Number;
 }
 
-/// The numbers of the 9/7 in parts of 2^16. The encoder uses the same, so that nothing but rounding is lost.
-const FIXED: [i64; 4] = [-103_949, -3_472, 57_862, 29_066];
-/// By what the coarser picture is divided and the band of both is multiplied, so that energies are kept.
-const FIXED_LOW: i64 = 49_589;
-const FIXED_BOTH: i64 = 86_612;
-const WHOLE: f64 = 65_536.0;
+/// The lifting coefficients of the 9/7 in parts of 2^16. The encoder uses the same, so that only rounding is lost.
+const LIFTING_97: [i64; 4] = [-103_949, -3_472, 57_862, 29_066];
+/// By what the inverse multiplies the LL and the HH band, so that the transform keeps energies.
+const SCALE_LL: i64 = 49_589;
+const SCALE_HH: i64 = 86_612;
+const ONE: f64 = 65_536.0;
 
 /// A product with a number in parts of 2^16, rounded half up.
 #[inline(always)]
@@ -63,7 +63,7 @@ impl Lifting for Forward97 {
     }
     #[inline(always)]
     fn update(step: usize, value: f64, a: f64, b: f64) -> f64 {
-        value + FIXED[step] as f64 / WHOLE * (a + b)
+        value + LIFTING_97[step] as f64 / ONE * (a + b)
     }
 }
 
@@ -77,7 +77,7 @@ impl Lifting for Inverse97 {
     }
     #[inline(always)]
     fn update(step: usize, value: i64, a: i64, b: i64) -> i64 {
-        value.wrapping_sub(times(FIXED[3 - step], a.wrapping_add(b)))
+        value.wrapping_sub(times(LIFTING_97[3 - step], a.wrapping_add(b)))
     }
 }
 
@@ -142,9 +142,9 @@ fn lift_line<L: Lifting>(even: &mut [L::Number], odd: &mut [L::Number]) {
     }
 }
 
-/// All steps between the even and the odd rows of a picture, column by column.
+/// All steps between the even and the odd rows of an image, column by column.
 #[inline(always)]
-fn lift_rows<L: Lifting>(even: &mut Grid<L::Number>, odd: &mut Grid<L::Number>) {
+fn lift_rows<L: Lifting>(even: &mut Matrix<L::Number>, odd: &mut Matrix<L::Number>) {
     let Some(last) = odd.height.checked_sub(1) else {
         return;
     };
@@ -168,20 +168,20 @@ fn lift_rows<L: Lifting>(even: &mut Grid<L::Number>, odd: &mut Grid<L::Number>) 
     }
 }
 
-/// Splits a picture; the 9/7 keeps energies.
+/// The forward transform of an image, without scaling.
 #[inline(always)]
-fn split<L: Lifting>(picture: &Grid<L::Number>) -> Split<L::Number> {
-    let (width, height) = (picture.width, picture.height);
-    let ([low_w, low_h], _) = split_sizes(width, height);
+fn forward<L: Lifting>(image: &Matrix<L::Number>) -> Subbands<L::Number> {
+    let (width, height) = (image.width, image.height);
+    let ([low_w, low_h], _) = subband_sizes(width, height);
     let (high_w, high_h) = (width - low_w, height - low_h);
-    let mut low = [Grid::new(low_w, low_h), Grid::new(low_w, high_h)];
-    let mut high = [Grid::new(high_w, low_h), Grid::new(high_w, high_h)];
+    let mut low = [Matrix::new(low_w, low_h), Matrix::new(low_w, high_h)];
+    let mut high = [Matrix::new(high_w, low_h), Matrix::new(high_w, high_h)];
     for row in 0..height {
         let (low, high) = (
             low[row % 2].row_mut(row / 2),
             high[row % 2].row_mut(row / 2),
         );
-        let mut pairs = picture.row(row).chunks_exact(2);
+        let mut pairs = image.row(row).chunks_exact(2);
         for ((low, high), pair) in low.iter_mut().zip(high.iter_mut()).zip(&mut pairs) {
             (*low, *high) = (pair[0], pair[1]);
         }
@@ -193,26 +193,27 @@ fn split<L: Lifting>(picture: &Grid<L::Number>) -> Split<L::Number> {
     let ([mut ll, mut lh], [mut hl, mut hh]) = (low, high);
     lift_rows::<L>(&mut ll, &mut lh);
     lift_rows::<L>(&mut hl, &mut hh);
-    Split {
-        low: ll,
+    Subbands {
+        ll,
         bands: [hl, lh, hh],
     }
 }
 
+/// The inverse of [`forward`].
 #[inline(always)]
-fn join<L: Lifting>(split: Split<L::Number>) -> Grid<L::Number> {
-    let mut ll = split.low;
-    let [mut hl, mut lh, mut hh] = split.bands;
+fn inverse<L: Lifting>(subbands: Subbands<L::Number>) -> Matrix<L::Number> {
+    let mut ll = subbands.ll;
+    let [mut hl, mut lh, mut hh] = subbands.bands;
     lift_rows::<L>(&mut ll, &mut lh);
     lift_rows::<L>(&mut hl, &mut hh);
-    let mut picture = Grid::new(ll.width + hl.width, ll.height + lh.height);
-    for row in 0..picture.height {
+    let mut image = Matrix::new(ll.width + hl.width, ll.height + lh.height);
+    for row in 0..image.height {
         let (low, high) = match row % 2 {
             0 => (ll.row_mut(row / 2), hl.row_mut(row / 2)),
             _ => (lh.row_mut(row / 2), hh.row_mut(row / 2)),
         };
         lift_line::<L>(low, high);
-        let line = picture.row_mut(row);
+        let line = image.row_mut(row);
         let mut pairs = line.chunks_exact_mut(2);
         for ((pair, &low), &high) in (&mut pairs).zip(&*low).zip(&*high) {
             (pair[0], pair[1]) = (low, high);
@@ -221,44 +222,45 @@ fn join<L: Lifting>(split: Split<L::Number>) -> Grid<L::Number> {
             *value = low;
         }
     }
-    picture
+    image
 }
 
-/// One level of the 9/7.
-pub(crate) fn split_97(picture: &Grid<f64>) -> Split<f64> {
-    let mut split = split::<Forward97>(picture);
-    if picture.width > 1 && picture.height > 1 {
-        scale(&mut split.low, |value| value * (WHOLE / FIXED_LOW as f64));
-        scale(&mut split.bands[2], |value| {
-            value * (WHOLE / FIXED_BOTH as f64)
+/// The forward 9/7, which keeps energies.
+pub(crate) fn forward_97(image: &Matrix<f64>) -> Subbands<f64> {
+    let mut subbands = forward::<Forward97>(image);
+    if image.width > 1 && image.height > 1 {
+        scale(&mut subbands.ll, |value| value * (ONE / SCALE_LL as f64));
+        scale(&mut subbands.bands[2], |value| {
+            value * (ONE / SCALE_HH as f64)
         });
     }
-    split
+    subbands
 }
 
-/// One level of the 9/7 back, in integers.
+/// The inverse 9/7, in integers.
 #[inline(always)]
-pub(crate) fn join_97(mut split: Split<i64>) -> Grid<i64> {
-    if split.low.width + split.bands[0].width > 1 && split.low.height + split.bands[1].height > 1 {
-        scale(&mut split.low, |value| times(FIXED_LOW, value));
-        scale(&mut split.bands[2], |value| times(FIXED_BOTH, value));
+pub(crate) fn inverse_97(mut subbands: Subbands<i64>) -> Matrix<i64> {
+    let [hl, lh, _] = &subbands.bands;
+    if subbands.ll.width + hl.width > 1 && subbands.ll.height + lh.height > 1 {
+        scale(&mut subbands.ll, |value| times(SCALE_LL, value));
+        scale(&mut subbands.bands[2], |value| times(SCALE_HH, value));
     }
-    join::<Inverse97>(split)
+    inverse::<Inverse97>(subbands)
 }
 
-/// One level of the reversible 5/3.
-pub(crate) fn split_53(picture: &Grid<i64>) -> Split<i64> {
-    split::<Forward53>(picture)
+/// The forward 5/3, which is reversible.
+pub(crate) fn forward_53(image: &Matrix<i64>) -> Subbands<i64> {
+    forward::<Forward53>(image)
 }
 
-/// One level of the reversible 5/3 back.
+/// The inverse 5/3.
 #[inline(always)]
-pub(crate) fn join_53(split: Split<i64>) -> Grid<i64> {
-    join::<Inverse53>(split)
+pub(crate) fn inverse_53(subbands: Subbands<i64>) -> Matrix<i64> {
+    inverse::<Inverse53>(subbands)
 }
 
 #[inline(always)]
-fn scale<T: Copy>(grid: &mut Grid<T>, by: impl Fn(T) -> T) {
+fn scale<T: Copy>(grid: &mut Matrix<T>, by: impl Fn(T) -> T) {
     for value in &mut grid.values {
         *value = by(*value);
     }
@@ -268,7 +270,7 @@ fn scale<T: Copy>(grid: &mut Grid<T>, by: impl Fn(T) -> T) {
 mod tests {
     use super::*;
 
-    fn noise(width: usize, height: usize) -> Grid<i64> {
+    fn noise(width: usize, height: usize) -> Matrix<i64> {
         let mut state = 7_u64;
         let values = (0..width * height)
             .map(|_| {
@@ -278,7 +280,7 @@ mod tests {
                 (state >> 40) as i64 - (1 << 23)
             })
             .collect();
-        Grid::from_values(width, height, values).unwrap()
+        Matrix::from_values(width, height, values).unwrap()
     }
 
     const SIZES: [[usize; 2]; 8] = [
@@ -295,32 +297,32 @@ mod tests {
     #[test]
     fn five_three_is_reversible() {
         for [width, height] in SIZES {
-            let picture = noise(width, height);
-            assert_eq!(join_53(split_53(&picture)), picture);
+            let image = noise(width, height);
+            assert_eq!(inverse_53(forward_53(&image)), image);
         }
     }
 
     #[test]
     fn nine_seven_comes_back_up_to_rounding_and_keeps_energies() {
         for [width, height] in SIZES {
-            let picture = noise(width, height);
-            let floats = Grid {
+            let image = noise(width, height);
+            let floats = Matrix {
                 width,
                 height,
-                values: picture.values.iter().map(|&value| value as f64).collect(),
+                values: image.values.iter().map(|&value| value as f64).collect(),
             };
-            let split = split_97(&floats);
+            let subbands = forward_97(&floats);
             let energy = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
             if width.min(height) > 15 {
-                let parts = energy(&split.low.values)
-                    + split
+                let parts = energy(&subbands.ll.values)
+                    + subbands
                         .bands
                         .iter()
                         .map(|band| energy(&band.values))
                         .sum::<f64>();
                 assert!((parts / energy(&floats.values) - 1.0).abs() < 0.1);
             }
-            let round = |grid: Grid<f64>| Grid {
+            let round = |grid: Matrix<f64>| Matrix {
                 width: grid.width,
                 height: grid.height,
                 values: grid
@@ -329,11 +331,11 @@ mod tests {
                     .map(|value| value.round() as i64)
                     .collect(),
             };
-            let back = join_97(Split {
-                low: round(split.low),
-                bands: split.bands.map(round),
+            let back = inverse_97(Subbands {
+                ll: round(subbands.ll),
+                bands: subbands.bands.map(round),
             });
-            for (a, b) in back.values.iter().zip(&picture.values) {
+            for (a, b) in back.values.iter().zip(&image.values) {
                 assert!((a - b).abs() < 6, "{width}×{height}: {a} {b}");
             }
         }

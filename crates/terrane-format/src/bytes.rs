@@ -4,7 +4,7 @@ use crate::{Error, Result};
 
 /// Appends numbers to a vector of bytes.
 pub(crate) trait Put {
-    /// Seven bits a byte, lowest first; the top bit says that more follow.
+    /// Seven bits per byte, lowest first; the top bit is set when more follow.
     fn put_varint(&mut self, value: u64);
     /// Its length and its bytes.
     fn put_block(&mut self, bytes: &[u8]);
@@ -29,7 +29,7 @@ impl Put for Vec<u8> {
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
-    place: usize,
+    offset: usize,
     /// What is being read, for messages.
     what: &'static str,
 }
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self {
             bytes,
-            place: 0,
+            offset: 0,
             what,
         }
     }
@@ -46,21 +46,21 @@ impl<'a> Cursor<'a> {
     pub(crate) fn malformed(&self, reason: &'static str) -> Error {
         Error::Malformed {
             what: self.what,
-            offset: self.place as u64,
+            offset: self.offset as u64,
             reason,
         }
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let end = self
-            .place
+            .offset
             .checked_add(count)
             .filter(|&end| end <= self.bytes.len());
         let Some(end) = end else {
             return Err(self.malformed("it ends too early"));
         };
-        let part = &self.bytes[self.place..end];
-        self.place = end;
+        let part = &self.bytes[self.offset..end];
+        self.offset = end;
         Ok(part)
     }
 
@@ -128,13 +128,13 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn rest(&mut self) -> &'a [u8] {
-        let rest = &self.bytes[self.place..];
-        self.place = self.bytes.len();
+        let rest = &self.bytes[self.offset..];
+        self.offset = self.bytes.len();
         rest
     }
 
     pub(crate) fn remaining(&self) -> usize {
-        self.bytes.len() - self.place
+        self.bytes.len() - self.offset
     }
 
     /// Nothing may follow.

@@ -1,30 +1,30 @@
 //! A range coder: symbols with integer probabilities to bytes and back, bit-exact on every machine.
 //!
 //! It is our own rather than a library's because it is part of the specification: forty lines that somebody can write
-//! again in any language, with adaptive bits and fixed tables in one stream. Carries run back through the bytes that
-//! were held (as in LZMA), so no probability is lost to them.
+//! again in any language, with adaptive bits and fixed tables in one stream. Carries propagate back through
+//! cached bytes (as in LZMA), so no probability is lost to them.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "parts of a probability are masked to their width before they are narrowed"
+    reason = "frequencies are masked to their width before they are narrowed"
 )]
 
 use crate::{Error, Result};
 
-/// Bits of a probability: all symbols of a table share 2^16.
+/// Frequencies are parts of this total, 2^16, as a power of two.
 pub const PROBABILITY_BITS: u32 = 16;
-/// Below this the range is widened by a byte.
-const BOTTOM: u32 = 1 << 24;
-/// Raw bits are coded so many at a time.
-const RAW_AT_ONCE: u32 = 16;
+/// Below this the range is renormalised by a byte.
+const MIN_RANGE: u32 = 1 << 24;
+/// Raw bits are coded in groups of at most this many.
+const RAW_GROUP: u32 = 16;
 
 /// Writes symbols.
 #[derive(Debug)]
 pub struct Encoder {
     low: u64,
     range: u32,
-    /// The byte that waits for a carry, and how many bytes of 255 follow it.
-    held: u8,
-    follow: u64,
+    /// The byte that may still get a carry, and how many bytes of 255 are pending after it.
+    cache: u8,
+    pending: u64,
     is_first: bool,
     bytes: Vec<u8>,
 }
@@ -34,8 +34,8 @@ impl Default for Encoder {
         Self {
             low: 0,
             range: u32::MAX,
-            held: 0,
-            follow: 0,
+            cache: 0,
+            pending: 0,
             is_first: true,
             bytes: Vec::new(),
         }
@@ -43,38 +43,38 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Writes the symbol that has `size` of 2^16 parts, after `start` parts of others.
+    /// Writes a symbol by its cumulative frequency and its frequency, of a total of 2^16.
     #[inline]
-    pub fn encode(&mut self, start: u16, size: u32) {
-        let part = self.range >> PROBABILITY_BITS;
-        self.low += u64::from(part) * u64::from(start);
-        self.range = part * size;
-        while self.range < BOTTOM {
+    pub fn encode(&mut self, cumulative: u16, frequency: u32) {
+        let scale = self.range >> PROBABILITY_BITS;
+        self.low += u64::from(scale) * u64::from(cumulative);
+        self.range = scale * frequency;
+        while self.range < MIN_RANGE {
             self.range <<= 8;
             self.shift();
         }
     }
 
-    /// Writes a yes or no, and lets its probability learn.
-    pub fn bit(&mut self, bit: &mut Bit, value: bool) {
-        let split = bit.yes();
+    /// Writes a bit with its adaptive probability, and updates that.
+    pub fn bit(&mut self, bit: &mut AdaptiveBit, value: bool) {
+        let split = bit.p_one();
         if value {
             self.encode(0, split);
         } else {
             self.encode(split as u16, (1 << PROBABILITY_BITS) - split);
         }
-        bit.learn(value);
+        bit.update(value);
     }
 
     /// Writes the lowest `count` bits of a number, all equally likely.
     pub fn raw(&mut self, value: u64, mut count: u32) {
         while count > 0 {
-            let now = count.min(RAW_AT_ONCE);
-            count -= now;
-            let part = (value >> count) & ((1 << now) - 1);
+            let group = count.min(RAW_GROUP);
+            count -= group;
+            let bits = (value >> count) & ((1 << group) - 1);
             self.encode(
-                (part << (PROBABILITY_BITS - now)) as u16,
-                1 << (PROBABILITY_BITS - now),
+                (bits << (PROBABILITY_BITS - group)) as u16,
+                1 << (PROBABILITY_BITS - group),
             );
         }
     }
@@ -83,16 +83,16 @@ impl Encoder {
         let carry = (self.low >> 32) as u8;
         if self.low < 0xff00_0000 || carry == 1 {
             if !self.is_first {
-                self.bytes.push(self.held.wrapping_add(carry));
+                self.bytes.push(self.cache.wrapping_add(carry));
             }
             self.is_first = false;
-            for _ in 0..self.follow {
+            for _ in 0..self.pending {
                 self.bytes.push(0xff_u8.wrapping_add(carry));
             }
-            self.follow = 0;
-            self.held = ((self.low >> 24) & 0xff) as u8;
+            self.pending = 0;
+            self.cache = ((self.low >> 24) & 0xff) as u8;
         } else {
-            self.follow += 1;
+            self.pending += 1;
         }
         self.low = (self.low & 0x00ff_ffff) << 8;
     }
@@ -114,7 +114,7 @@ impl Encoder {
 #[derive(Debug)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
-    place: usize,
+    offset: usize,
     code: u32,
     range: u32,
 }
@@ -124,7 +124,7 @@ impl<'a> Decoder<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         let mut decoder = Self {
             bytes,
-            place: 0,
+            offset: 0,
             code: 0,
             range: u32::MAX,
         };
@@ -136,59 +136,60 @@ impl<'a> Decoder<'a> {
 
     #[inline]
     fn byte(&mut self) -> u32 {
-        let byte = self.bytes.get(self.place).copied().unwrap_or(0);
-        self.place += 1;
+        let byte = self.bytes.get(self.offset).copied().unwrap_or(0);
+        self.offset += 1;
         u32::from(byte)
     }
 
-    /// Where in the 2^16 parts the next symbol lies.
+    /// The cumulative frequency that the next symbol covers.
     #[inline]
-    pub fn peek(&self) -> u16 {
-        let part = self.range >> PROBABILITY_BITS;
-        (self.code / part).min(0xffff) as u16
+    pub fn decode_target(&self) -> u16 {
+        let scale = self.range >> PROBABILITY_BITS;
+        (self.code / scale).min(0xffff) as u16
     }
 
-    /// Goes on after a symbol of `size` parts after `start`.
+    /// Consumes the symbol with this cumulative frequency and frequency.
     #[inline]
-    pub fn skip(&mut self, start: u16, size: u32) {
-        let part = self.range >> PROBABILITY_BITS;
-        self.code = self.code.wrapping_sub(part.wrapping_mul(u32::from(start)));
-        self.range = part * size;
-        while self.range < BOTTOM {
+    pub fn consume(&mut self, cumulative: u16, frequency: u32) {
+        let scale = self.range >> PROBABILITY_BITS;
+        let below = scale.wrapping_mul(u32::from(cumulative));
+        self.code = self.code.wrapping_sub(below);
+        self.range = scale * frequency;
+        while self.range < MIN_RANGE {
             self.range <<= 8;
             self.code = self.code << 8 | self.byte();
         }
     }
 
-    /// Goes on after the symbol of `size` parts after `start` if it is the next one: [`Decoder::peek`] and
-    /// [`Decoder::skip`] without a division.
+    /// Consumes a symbol if it is the next one: [`Decoder::decode_target`] and [`Decoder::consume`] without a division.
     #[inline]
-    pub fn skip_if(&mut self, start: u16, size: u32) -> bool {
-        let part = self.range >> PROBABILITY_BITS;
-        let above = self.code.wrapping_sub(part.wrapping_mul(u32::from(start)));
-        let range = part * size;
+    pub fn consume_if(&mut self, cumulative: u16, frequency: u32) -> bool {
+        let scale = self.range >> PROBABILITY_BITS;
+        let below = scale.wrapping_mul(u32::from(cumulative));
+        let above = self.code.wrapping_sub(below);
+        let range = scale * frequency;
         if above >= range {
             return false;
         }
         self.code = above;
         self.range = range;
-        while self.range < BOTTOM {
+        while self.range < MIN_RANGE {
             self.range <<= 8;
             self.code = self.code << 8 | self.byte();
         }
         true
     }
 
-    /// Reads a yes or no, and lets its probability learn.
-    pub fn bit(&mut self, bit: &mut Bit) -> bool {
-        let split = bit.yes();
-        let value = u32::from(self.peek()) < split;
+    /// Reads a bit with its adaptive probability, and updates that.
+    pub fn bit(&mut self, bit: &mut AdaptiveBit) -> bool {
+        let split = bit.p_one();
+        let value = u32::from(self.decode_target()) < split;
         if value {
-            self.skip(0, split);
+            self.consume(0, split);
         } else {
-            self.skip(split as u16, (1 << PROBABILITY_BITS) - split);
+            self.consume(split as u16, (1 << PROBABILITY_BITS) - split);
         }
-        bit.learn(value);
+        bit.update(value);
         value
     }
 
@@ -196,24 +197,24 @@ impl<'a> Decoder<'a> {
     pub fn raw(&mut self, mut count: u32) -> u64 {
         let mut value = 0;
         while count > 0 {
-            let now = count.min(RAW_AT_ONCE);
-            count -= now;
-            let part = self.peek() >> (PROBABILITY_BITS - now);
-            self.skip(
-                part << (PROBABILITY_BITS - now),
-                1 << (PROBABILITY_BITS - now),
+            let group = count.min(RAW_GROUP);
+            count -= group;
+            let bits = self.decode_target() >> (PROBABILITY_BITS - group);
+            self.consume(
+                bits << (PROBABILITY_BITS - group),
+                1 << (PROBABILITY_BITS - group),
             );
-            value = value << now | u64::from(part);
+            value = value << group | u64::from(bits);
         }
         value
     }
 
-    /// Nothing may be left over.
+    /// Refuses bytes that no symbol needed.
     pub fn end(&self) -> Result<()> {
-        if self.place < self.bytes.len() || self.bytes.last() == Some(&0) {
+        if self.offset < self.bytes.len() || self.bytes.last() == Some(&0) {
             return Err(Error::Malformed {
                 what: "coded stream",
-                offset: self.place as u64,
+                offset: self.offset as u64,
                 reason: "there is more than its symbols need",
             });
         }
@@ -221,39 +222,39 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The probability of a yes that learns: the mean of a quick and a slow estimate, both quick at first.
+/// A bit with an adaptive probability: the mean of a fast and a slow estimate, both fast at first.
 #[derive(Debug, Clone, Copy)]
-pub struct Bit {
-    quick: u16,
+pub struct AdaptiveBit {
+    fast: u16,
     slow: u16,
     seen: u8,
 }
 
-/// After so many, an estimate moves no less than by its share of the rest.
-const QUICK: u8 = 40;
+/// Bits after which the fast and the slow estimate adapt no slower.
+const FAST: u8 = 40;
 const SLOW: u8 = 250;
 
-impl Default for Bit {
+impl Default for AdaptiveBit {
     fn default() -> Self {
         Self {
-            quick: 1 << 15,
+            fast: 1 << 15,
             slow: 1 << 15,
             seen: 0,
         }
     }
 }
 
-impl Bit {
-    /// Parts of 2^16, at least 32 and at most 2^16 − 32.
-    fn yes(self) -> u32 {
-        let sum = u32::from(self.quick) + u32::from(self.slow);
+impl AdaptiveBit {
+    /// The frequency of a one, from 32 to 2^16 − 32.
+    fn p_one(self) -> u32 {
+        let sum = u32::from(self.fast) + u32::from(self.slow);
         (sum / 2).clamp(32, (1 << PROBABILITY_BITS) - 32)
     }
 
-    fn learn(&mut self, value: bool) {
+    fn update(&mut self, value: bool) {
         let target = if value { u32::from(u16::MAX) } else { 0 };
-        for (estimate, most) in [(&mut self.quick, QUICK), (&mut self.slow, SLOW)] {
-            let weight = u32::from(self.seen.min(most)) + 2;
+        for (estimate, limit) in [(&mut self.fast, FAST), (&mut self.slow, SLOW)] {
+            let weight = u32::from(self.seen.min(limit)) + 2;
             // Rounded towards the old estimate, so that it stays within its 16 bits.
             *estimate = if value {
                 *estimate + ((target - u32::from(*estimate)) / weight) as u16
@@ -286,7 +287,7 @@ mod tests {
     fn bits_and_raw_numbers_come_back() {
         let values = noise(5000);
         let mut encoder = Encoder::default();
-        let mut bits = [Bit::default(); 2];
+        let mut bits = [AdaptiveBit::default(); 2];
         for &value in &values {
             encoder.bit(&mut bits[0], value % 50 == 0);
             encoder.bit(&mut bits[1], value % 3 == 0);
@@ -294,7 +295,7 @@ mod tests {
         }
         let bytes = encoder.finish();
         let mut decoder = Decoder::new(&bytes);
-        let mut bits = [Bit::default(); 2];
+        let mut bits = [AdaptiveBit::default(); 2];
         for &value in &values {
             assert_eq!(decoder.bit(&mut bits[0]), value % 50 == 0);
             assert_eq!(decoder.bit(&mut bits[1]), value % 3 == 0);
@@ -310,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn carries_run_through_any_number_of_bytes() {
-        // The last of 2^16 parts again and again drives `low` against its upper end.
+    fn carries_propagate_through_any_number_of_bytes() {
+        // The last of all frequencies again and again drives `low` against its upper end.
         for tail in [0_u16, 1, 0xffff] {
             let mut encoder = Encoder::default();
             for _ in 0..100 {
@@ -321,17 +322,17 @@ mod tests {
             let bytes = encoder.finish();
             let mut decoder = Decoder::new(&bytes);
             for _ in 0..100 {
-                assert_eq!(decoder.peek(), 0xffff);
-                decoder.skip(0xffff, 1);
+                assert_eq!(decoder.decode_target(), 0xffff);
+                decoder.consume(0xffff, 1);
             }
-            assert_eq!(decoder.peek(), tail);
+            assert_eq!(decoder.decode_target(), tail);
         }
     }
 
     #[test]
-    fn a_rare_bit_costs_what_it_tells() {
+    fn a_rare_bit_costs_its_entropy() {
         let mut encoder = Encoder::default();
-        let mut bit = Bit::default();
+        let mut bit = AdaptiveBit::default();
         for index in 0..100_000 {
             encoder.bit(&mut bit, index % 100 == 99);
         }
@@ -344,7 +345,7 @@ mod tests {
     fn any_bytes_can_be_read() {
         for bytes in [&[][..], &[0xff; 40], &[0x00, 0x01], &[0x80; 7]] {
             let mut decoder = Decoder::new(bytes);
-            let mut bit = Bit::default();
+            let mut bit = AdaptiveBit::default();
             for count in 0..200 {
                 decoder.bit(&mut bit);
                 decoder.raw(count % 64);

@@ -108,10 +108,10 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// A store on the network could not be read.
-    #[error("{place} cannot be read: {reason}")]
+    #[error("{address} cannot be read: {reason}")]
     Remote {
         /// The address.
-        place: String,
+        address: String,
         /// What the store said.
         reason: String,
     },

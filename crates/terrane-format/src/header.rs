@@ -4,9 +4,10 @@
     reason = "a head has 16 KiB, so every length in it fits"
 )]
 
+use crc32c::crc32c;
+
 use crate::bytes::{Cursor, Put};
-use crate::checksum::crc32c;
-use crate::index::PagePlace;
+use crate::index::PageLocation;
 use crate::{Error, Method, Pyramid, Result, limits};
 
 /// The first bytes of every file. Like PNG's, they show when a file was changed as if it were text.
@@ -18,10 +19,10 @@ const FIXED: usize = 160;
 /// The checksum stands at the end of the head.
 const CHECKED: usize = limits::HEAD - 4;
 
-/// What was promised of every valid pixel.
+/// By how much a decoded height may differ from its source, at every valid pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Promise {
-    /// Nothing.
+pub enum ErrorBound {
+    /// Without a bound.
     None,
     /// No height is farther from the source than so many metres.
     MaxError(f64),
@@ -106,7 +107,7 @@ pub struct Statistics {
     pub tiles: u64,
     /// Root of the mean square error.
     pub rmse_m: f64,
-    /// Greatest error.
+    /// Largest error.
     pub max_error_m: f64,
     /// Lowest decoded height.
     pub lowest_m: f64,
@@ -124,8 +125,8 @@ pub struct Header {
     /// From pixel positions to map coordinates, in GDAL's order: x, x per column, x per row, y, y per column, y per row.
     /// As the source has it: position (0, 0) is the corner of the first pixel, or its centre where pixels are points.
     pub affine: [f64; 6],
-    /// Whether the source says where it lies.
-    pub is_placed: bool,
+    /// Whether the source states where it lies.
+    pub is_georeferenced: bool,
     /// Whether the source calls its pixels points.
     pub pixel_is_point: bool,
     /// EPSG codes of the horizontal and the vertical system; 0 where there is none.
@@ -136,8 +137,8 @@ pub struct Header {
     pub wkt: String,
     /// How the source stored its heights.
     pub samples: Samples,
-    /// What was promised.
-    pub promise: Promise,
+    /// The bound of every height's error.
+    pub bound: ErrorBound,
     /// What was measured.
     pub statistics: Statistics,
     /// The model, where the method needs one.
@@ -145,23 +146,23 @@ pub struct Header {
 }
 
 impl Header {
-    /// The head as bytes, with the places of all index pages.
+    /// The head as bytes, with the locations of all index pages.
     pub(crate) fn to_bytes(
         &self,
         file_length: u64,
         page_tiles: u32,
-        pages: &[PagePlace],
+        pages: &[PageLocation],
     ) -> Result<Vec<u8>> {
         let (width, height) = self.pyramid.size(0).unwrap_or_default();
         let mut head = Vec::with_capacity(limits::HEAD);
         head.extend(MAGIC);
         head.extend(VERSION.to_le_bytes());
         head.extend([0; 2]);
-        let (promise, bound) = match self.promise {
-            Promise::None => (0_u8, 0.0),
-            Promise::MaxError(bound) => (1, bound),
-            Promise::Lossless { as_f32: false } => (2, 0.0),
-            Promise::Lossless { as_f32: true } => (3, 0.0),
+        let (bound, bound_m) = match self.bound {
+            ErrorBound::None => (0_u8, 0.0),
+            ErrorBound::MaxError(bound_m) => (1, bound_m),
+            ErrorBound::Lossless { as_f32: false } => (2, 0.0),
+            ErrorBound::Lossless { as_f32: true } => (3, 0.0),
         };
         head.extend((pages.len() as u32).to_le_bytes());
         head.extend(file_length.to_le_bytes());
@@ -171,8 +172,8 @@ impl Header {
         head.extend([self.pyramid.levels(), self.method.code()]);
         head.extend(page_tiles.to_le_bytes());
         head.extend([
-            promise,
-            u8::from(self.is_placed),
+            bound,
+            u8::from(self.is_georeferenced),
             u8::from(self.pixel_is_point),
             0,
         ]);
@@ -181,7 +182,7 @@ impl Header {
             head.extend(value.to_le_bytes());
         }
         let s = &self.statistics;
-        for value in [bound, s.rmse_m, s.max_error_m, s.lowest_m, s.highest_m] {
+        for value in [bound_m, s.rmse_m, s.max_error_m, s.lowest_m, s.highest_m] {
             head.extend(value.to_le_bytes());
         }
         head.extend(s.pixels.to_le_bytes());
@@ -202,7 +203,7 @@ impl Header {
             });
         }
         head.resize(CHECKED, 0);
-        let crc = crc32c(&[&head]);
+        let crc = crc32c(&head);
         head.extend(crc.to_le_bytes());
         Ok(head)
     }
@@ -249,14 +250,14 @@ impl Header {
         }
         if let Some(model) = &self.model {
             let mut bytes = model.sha256.to_vec();
-            let place = model.embedded.unwrap_or(Extent {
+            let extent = model.embedded.unwrap_or(Extent {
                 offset: 0,
                 length: 0,
                 crc: 0,
             });
-            bytes.extend(place.offset.to_le_bytes());
-            bytes.extend(place.length.to_le_bytes());
-            bytes.extend(place.crc.to_le_bytes());
+            bytes.extend(extent.offset.to_le_bytes());
+            bytes.extend(extent.length.to_le_bytes());
+            bytes.extend(extent.crc.to_le_bytes());
             bytes.put_block(model.name.as_bytes());
             bytes.put_block(model.address.as_bytes());
             put_chunk(head, *b"MODL", &bytes);
@@ -264,7 +265,7 @@ impl Header {
     }
 
     /// Reads a head; also gives the length of the file, the tiles per page and the pages.
-    pub(crate) fn parse(head: &[u8]) -> Result<(Self, u64, u32, Vec<PagePlace>)> {
+    pub(crate) fn parse(head: &[u8]) -> Result<(Self, u64, u32, Vec<PageLocation>)> {
         if !head.starts_with(&MAGIC) {
             return Err(Error::NotTerrane);
         }
@@ -276,7 +277,7 @@ impl Header {
         }
         let mut cursor = Cursor::new(&head[..CHECKED], "head");
         cursor.take(MAGIC.len())?;
-        // The version comes before the checksum: a later one may place it elsewhere.
+        // The version comes before the checksum: a later one may have it elsewhere.
         let version = cursor.u16()?;
         if version != VERSION {
             return Err(Error::Unsupported {
@@ -285,7 +286,7 @@ impl Header {
             });
         }
         let expected = Cursor::new(&head[CHECKED..], "head").u32()?;
-        let found = crc32c(&[&head[..CHECKED]]);
+        let found = crc32c(&head[..CHECKED]);
         if expected != found {
             return Err(Error::Checksum {
                 what: "head",
@@ -313,8 +314,8 @@ impl Header {
         if page_tiles == 0 || pyramid.tiles().div_ceil(page_tiles.into()) != u64::from(page_count) {
             return Err(cursor.malformed("the pages do not cover the tiles"));
         }
-        let promise = cursor.u8()?;
-        let is_placed = flag(&mut cursor)?;
+        let bound = cursor.u8()?;
+        let is_georeferenced = flag(&mut cursor)?;
         let pixel_is_point = flag(&mut cursor)?;
         if cursor.take(5)? != [0; 5] {
             return Err(cursor.malformed("a reserved field is not 0"));
@@ -323,15 +324,15 @@ impl Header {
         for value in &mut affine {
             *value = cursor.f64()?;
         }
-        let bound = cursor.f64()?;
-        let promise = match promise {
-            0 => Promise::None,
-            1 => Promise::MaxError(bound),
-            2 => Promise::Lossless { as_f32: false },
-            3 => Promise::Lossless { as_f32: true },
+        let bound_m = cursor.f64()?;
+        let bound = match bound {
+            0 => ErrorBound::None,
+            1 => ErrorBound::MaxError(bound_m),
+            2 => ErrorBound::Lossless { as_f32: false },
+            3 => ErrorBound::Lossless { as_f32: true },
             other => {
                 return Err(Error::Unsupported {
-                    what: "promise",
+                    what: "error bound",
                     value: other.to_string(),
                 });
             }
@@ -352,13 +353,13 @@ impl Header {
             pyramid,
             method,
             affine,
-            is_placed,
+            is_georeferenced,
             pixel_is_point,
             epsg,
             geo_keys: GeoKeys::default(),
             wkt: String::new(),
             samples: Samples::default(),
-            promise,
+            bound,
             statistics,
             model: None,
         };
@@ -366,7 +367,7 @@ impl Header {
         Ok((header, file_length, page_tiles, pages))
     }
 
-    fn parse_chunks(&mut self, cursor: &mut Cursor, page_count: u32) -> Result<Vec<PagePlace>> {
+    fn parse_chunks(&mut self, cursor: &mut Cursor, page_count: u32) -> Result<Vec<PageLocation>> {
         let mut pages = None;
         let mut seen = Vec::new();
         loop {
@@ -386,7 +387,7 @@ impl Header {
                         .map_err(|_| cursor.malformed("a text is not UTF-8"))?;
                 }
                 b"MODL" => self.model = Some(parse_model(chunk)?),
-                b"ROOT" => pages = Some(PagePlace::parse_all(chunk, page_count)?),
+                b"ROOT" => pages = Some(PageLocation::parse_all(chunk, page_count)?),
                 b"TEND" if chunk.is_empty() => break,
                 b"TEND" => return Err(cursor.malformed("its end is not empty")),
                 // A chunk that starts with a small letter may be passed over, as in PNG.

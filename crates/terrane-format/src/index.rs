@@ -4,28 +4,29 @@
     reason = "counts are bounded by the limits first"
 )]
 
+use crc32c::crc32c;
+
 use crate::bytes::{Cursor, Put};
-use crate::checksum::crc32c;
 use crate::{Error, Result, limits};
 
-/// Where a tile is; a length of 0 is a tile without data.
+/// Where the record of a tile is in the file; a length of 0 is a tile without data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TilePlace {
+pub struct TileLocation {
     /// Its first byte.
     pub offset: u64,
     /// Its bytes.
     pub length: u64,
 }
 
-/// Where a page is.
+/// Where an index page is in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PagePlace {
+pub(crate) struct PageLocation {
     pub(crate) offset: u64,
     pub(crate) length: u32,
     pub(crate) crc: u32,
 }
 
-impl PagePlace {
+impl PageLocation {
     const BYTES: usize = 16;
 
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -61,8 +62,8 @@ impl PagePlace {
     }
 
     /// Checks the bytes of the page and reads it.
-    pub(crate) fn parse(&self, bytes: &[u8], tiles: u64) -> Result<Vec<TilePlace>> {
-        let found = crc32c(&[bytes]);
+    pub(crate) fn parse(&self, bytes: &[u8], tiles: u64) -> Result<Vec<TileLocation>> {
+        let found = crc32c(bytes);
         if found != self.crc {
             return Err(Error::Checksum {
                 what: "index",
@@ -84,26 +85,26 @@ pub(crate) fn tiles_per_page(tiles: u64) -> u32 {
 }
 
 /// A page as bytes: for each tile its length and, where it has one, how far it starts from the end of the one before.
-pub(crate) fn page(places: &[TilePlace]) -> Vec<u8> {
+pub(crate) fn page(locations: &[TileLocation]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut end = 0_u64;
-    for place in places {
-        bytes.put_varint(place.length);
-        if place.length > 0 {
-            let distance = place.offset.wrapping_sub(end).cast_signed();
+    for location in locations {
+        bytes.put_varint(location.length);
+        if location.length > 0 {
+            let distance = location.offset.wrapping_sub(end).cast_signed();
             bytes.put_varint((distance << 1 ^ distance >> 63).cast_unsigned());
-            end = place.offset + place.length;
+            end = location.offset + location.length;
         }
     }
     bytes
 }
 
-fn parse_page(bytes: &[u8], tiles: u64) -> Result<Vec<TilePlace>> {
+fn parse_page(bytes: &[u8], tiles: u64) -> Result<Vec<TileLocation>> {
     let mut cursor = Cursor::new(bytes, "index");
     if tiles > bytes.len() as u64 {
         return Err(cursor.malformed("it has fewer entries than tiles"));
     }
-    let mut places = Vec::with_capacity(tiles as usize);
+    let mut locations = Vec::with_capacity(tiles as usize);
     let mut end = 0_u64;
     for _ in 0..tiles {
         let length = cursor.varint()?;
@@ -114,7 +115,7 @@ fn parse_page(bytes: &[u8], tiles: u64) -> Result<Vec<TilePlace>> {
                 limit: limits::TILE_BYTES,
             });
         }
-        let mut place = TilePlace::default();
+        let mut location = TileLocation::default();
         if length > 0 {
             let code = cursor.varint()?;
             let distance = (code >> 1) ^ (code & 1).wrapping_neg();
@@ -122,12 +123,12 @@ fn parse_page(bytes: &[u8], tiles: u64) -> Result<Vec<TilePlace>> {
             end = offset
                 .checked_add(length)
                 .ok_or_else(|| cursor.malformed("a tile ends beyond all files"))?;
-            place = TilePlace { offset, length };
+            location = TileLocation { offset, length };
         }
-        places.push(place);
+        locations.push(location);
     }
     cursor.end()?;
-    Ok(places)
+    Ok(locations)
 }
 
 #[cfg(test)]
@@ -135,17 +136,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_any_order_come_back() {
-        let places = [
+    fn locations_in_any_order_come_back() {
+        let locations = [
             (16_384, 100),
             (16_484, 7),
             (0, 0),
             (900_000_000_000, 1),
             (16_491, 5),
         ]
-        .map(|(offset, length)| TilePlace { offset, length });
-        let bytes = page(&places);
-        assert_eq!(parse_page(&bytes, 5).unwrap(), places);
+        .map(|(offset, length)| TileLocation { offset, length });
+        let bytes = page(&locations);
+        assert_eq!(parse_page(&bytes, 5).unwrap(), locations);
         assert!(parse_page(&bytes, 4).is_err() && parse_page(&bytes, 6).is_err());
         for cut in 0..bytes.len() {
             assert!(parse_page(&bytes[..cut], 5).is_err());
@@ -157,7 +158,7 @@ mod tests {
         // Germany at 1 m with its overviews.
         let tiles = 357_000_000_000 / 65_536 * 4 / 3;
         let pages = tiles_u64(tiles).div_ceil(tiles_per_page(tiles_u64(tiles)).into());
-        assert!(pages <= 512 && pages * PagePlace::BYTES as u64 <= 8192);
+        assert!(pages <= 512 && pages * PageLocation::BYTES as u64 <= 8192);
         assert_eq!(tiles_per_page(840_000), 4096);
     }
 

@@ -1,20 +1,20 @@
-//! Rows of integers coded by prediction and adaptive bits: exact heights, and what a method left over.
+//! Rows of integers coded by prediction and adaptive bits: exact heights, and the residual of another layer.
 //!
-//! Each integer is predicted from its neighbours or taken as it is. What remains is coded as: is it nought, its sign, its
-//! size in bits, the bit below the highest, the rest raw. The probabilities depend on how large the neighbours' remains were.
+//! Each integer is predicted from its neighbours or taken as it is. Its residual is coded as: is it zero, its sign, its
+//! size in bits, the bit below the highest, the rest raw. The contexts are classes of the neighbours' residuals.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "signs and classes are small numbers"
 )]
 
 use crate::Result;
-use crate::coder::{Bit, Decoder, Encoder};
+use crate::coder::{AdaptiveBit, Decoder, Encoder};
 
-/// How an integer is guessed.
+/// How an integer is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prediction {
-    /// As 0: for what another layer left over.
-    Nought,
+    /// As 0: for the residual of another layer.
+    Zero,
     /// From the left, upper and upper-left neighbours by the median edge detector of JPEG-LS: for heights.
     Median,
 }
@@ -22,38 +22,39 @@ pub enum Prediction {
 const ACTIVITIES: usize = 20;
 const SIZES: usize = 64;
 
-struct Model {
-    nought: [Bit; ACTIVITIES],
-    sign: [Bit; 9],
-    size: Vec<[Bit; SIZES]>,
-    second: [[Bit; SIZES]; 2],
+/// The adaptive bits of a stream, by context.
+struct Contexts {
+    zero: [AdaptiveBit; ACTIVITIES],
+    sign: [AdaptiveBit; 9],
+    size: Vec<[AdaptiveBit; SIZES]>,
+    second: [[AdaptiveBit; SIZES]; 2],
 }
 
-impl Model {
+impl Contexts {
     fn new() -> Self {
         Self {
-            nought: [Bit::default(); ACTIVITIES],
-            sign: [Bit::default(); 9],
-            size: vec![[Bit::default(); SIZES]; ACTIVITIES],
-            second: [[Bit::default(); SIZES]; 2],
+            zero: [AdaptiveBit::default(); ACTIVITIES],
+            sign: [AdaptiveBit::default(); 9],
+            size: vec![[AdaptiveBit::default(); SIZES]; ACTIVITIES],
+            second: [[AdaptiveBit::default(); SIZES]; 2],
         }
     }
 }
 
-/// What was coded around the next integer: its prediction, and the probabilities to use.
-struct Place {
+/// What is known around the next integer: its prediction, and the contexts to use.
+struct Neighbourhood {
     prediction: i64,
     activity: usize,
     signs: usize,
 }
 
-/// The last two rows of values and of remains.
+/// The values and residuals so far.
 struct Rows<'a> {
     width: usize,
     prediction: Prediction,
     missing: Option<&'a [bool]>,
     values: Vec<i64>,
-    remains: Vec<i64>,
+    residuals: Vec<i64>,
 }
 
 impl<'a> Rows<'a> {
@@ -68,7 +69,7 @@ impl<'a> Rows<'a> {
             prediction,
             missing,
             values: Vec::with_capacity(count),
-            remains: Vec::with_capacity(count),
+            residuals: Vec::with_capacity(count),
         }
     }
 
@@ -76,7 +77,7 @@ impl<'a> Rows<'a> {
         self.missing.is_some_and(|missing| missing[index])
     }
 
-    fn place(&self, index: usize) -> Place {
+    fn neighbourhood(&self, index: usize) -> Neighbourhood {
         let (row, column) = (index / self.width, index % self.width);
         let has = |columns_back: isize, rows_back: usize| {
             let column = column.cast_signed() - columns_back;
@@ -85,21 +86,19 @@ impl<'a> Rows<'a> {
         };
         let (west, north) = (has(1, 0), has(0, 1));
         let (north_west, north_east) = (has(1, 1), has(-1, 1));
-        let size =
-            |place: Option<usize>| place.map_or(0, |place| self.remains[place].unsigned_abs());
+        let size = |at: Option<usize>| at.map_or(0, |at| self.residuals[at].unsigned_abs());
         let sum = size(west)
             .saturating_mul(2)
             .saturating_add(size(north).saturating_mul(2))
             .saturating_add(size(north_west))
             .saturating_add(size(north_east));
-        let sign = |place: Option<usize>| {
-            place.map_or(1, |place| (self.remains[place].signum() + 1) as usize)
-        };
+        let sign =
+            |at: Option<usize>| at.map_or(1, |at| (self.residuals[at].signum() + 1) as usize);
         let prediction = match self.prediction {
-            Prediction::Nought => 0,
+            Prediction::Zero => 0,
             Prediction::Median => {
-                let at = |place: Option<usize>| place.map(|place| self.values[place]);
-                match (at(west), at(north), at(north_west)) {
+                let value = |at: Option<usize>| at.map(|at| self.values[at]);
+                match (value(west), value(north), value(north_west)) {
                     (Some(west), Some(north), Some(corner)) => {
                         median(west, north, west.wrapping_add(north).wrapping_sub(corner))
                     }
@@ -108,16 +107,16 @@ impl<'a> Rows<'a> {
                 }
             }
         };
-        Place {
+        Neighbourhood {
             prediction,
             activity: activity(sum),
             signs: 3 * sign(west) + sign(north),
         }
     }
 
-    fn push(&mut self, value: i64, remains: i64) {
+    fn push(&mut self, value: i64, residual: i64) {
         self.values.push(value);
-        self.remains.push(remains);
+        self.residuals.push(residual);
     }
 }
 
@@ -156,17 +155,17 @@ pub fn encode_to(
     prediction: Prediction,
     missing: Option<&[bool]>,
 ) {
-    let mut model = Model::new();
+    let mut contexts = Contexts::new();
     let mut rows = Rows::new(width, values.len(), prediction, missing);
     for (index, &value) in values.iter().enumerate() {
-        let place = rows.place(index);
+        let around = rows.neighbourhood(index);
         if rows.is_missing(index) {
-            rows.push(place.prediction, 0);
+            rows.push(around.prediction, 0);
             continue;
         }
-        let remains = value.wrapping_sub(place.prediction);
-        write(encoder, &mut model, &place, remains);
-        rows.push(value, remains);
+        let residual = value.wrapping_sub(around.prediction);
+        write(encoder, &mut contexts, &around, residual);
+        rows.push(value, residual);
     }
 }
 
@@ -192,58 +191,58 @@ pub fn decode_from(
     prediction: Prediction,
     missing: Option<&[bool]>,
 ) -> Vec<i64> {
-    let mut model = Model::new();
+    let mut contexts = Contexts::new();
     let mut rows = Rows::new(width, count, prediction, missing);
     for index in 0..count {
-        let place = rows.place(index);
+        let around = rows.neighbourhood(index);
         if rows.is_missing(index) {
-            rows.push(place.prediction, 0);
+            rows.push(around.prediction, 0);
             continue;
         }
-        let remains = read(decoder, &mut model, &place);
-        rows.push(place.prediction.wrapping_add(remains), remains);
+        let residual = read(decoder, &mut contexts, &around);
+        rows.push(around.prediction.wrapping_add(residual), residual);
     }
     rows.values
 }
 
-fn write(encoder: &mut Encoder, model: &mut Model, place: &Place, remains: i64) {
-    encoder.bit(&mut model.nought[place.activity], remains == 0);
-    if remains == 0 {
+fn write(encoder: &mut Encoder, contexts: &mut Contexts, around: &Neighbourhood, residual: i64) {
+    encoder.bit(&mut contexts.zero[around.activity], residual == 0);
+    if residual == 0 {
         return;
     }
-    encoder.bit(&mut model.sign[place.signs], remains < 0);
+    encoder.bit(&mut contexts.sign[around.signs], residual < 0);
     // From 1: a size of n bits has n − 1 below its highest.
-    let magnitude = remains.unsigned_abs();
+    let magnitude = residual.unsigned_abs();
     let top = magnitude.ilog2();
     for bits in 0..top {
-        encoder.bit(&mut model.size[place.activity][bits as usize], true);
+        encoder.bit(&mut contexts.size[around.activity][bits as usize], true);
     }
     if top < 63 {
-        encoder.bit(&mut model.size[place.activity][top as usize], false);
+        encoder.bit(&mut contexts.size[around.activity][top as usize], false);
     }
     if top > 0 {
         let second = magnitude >> (top - 1) & 1 == 1;
         encoder.bit(
-            &mut model.second[usize::from(place.activity > ACTIVITIES / 2)][top as usize],
+            &mut contexts.second[usize::from(around.activity > ACTIVITIES / 2)][top as usize],
             second,
         );
         encoder.raw(magnitude, top - 1);
     }
 }
 
-fn read(decoder: &mut Decoder, model: &mut Model, place: &Place) -> i64 {
-    if decoder.bit(&mut model.nought[place.activity]) {
+fn read(decoder: &mut Decoder, contexts: &mut Contexts, around: &Neighbourhood) -> i64 {
+    if decoder.bit(&mut contexts.zero[around.activity]) {
         return 0;
     }
-    let is_negative = decoder.bit(&mut model.sign[place.signs]);
+    let is_negative = decoder.bit(&mut contexts.sign[around.signs]);
     let mut top = 0_u32;
-    while top < 63 && decoder.bit(&mut model.size[place.activity][top as usize]) {
+    while top < 63 && decoder.bit(&mut contexts.size[around.activity][top as usize]) {
         top += 1;
     }
     let mut magnitude = 1_u64;
     if top > 0 {
         let second = decoder
-            .bit(&mut model.second[usize::from(place.activity > ACTIVITIES / 2)][top as usize]);
+            .bit(&mut contexts.second[usize::from(around.activity > ACTIVITIES / 2)][top as usize]);
         magnitude = magnitude << 1 | u64::from(second);
         magnitude = magnitude << (top - 1) | decoder.raw(top - 1);
     }
@@ -290,7 +289,7 @@ mod tests {
             1 << 40,
             7,
         ];
-        for prediction in [Prediction::Nought, Prediction::Median] {
+        for prediction in [Prediction::Zero, Prediction::Median] {
             round_trip(&extremes, 5, prediction, None);
             round_trip(&extremes, 1, prediction, None);
             round_trip(
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plane_costs_next_to_nothing_and_noise_what_it_tells() {
+    fn a_plane_costs_next_to_nothing_and_noise_its_entropy() {
         let plane: Vec<i64> = (0..256 * 256)
             .map(|index| 5 * (index % 256) - 3 * (index / 256))
             .collect();
@@ -320,7 +319,7 @@ mod tests {
             })
             .collect();
         // Four bits each, and what −8 without an 8 costs.
-        let bytes = round_trip(&noise, 256, Prediction::Nought, None);
+        let bytes = round_trip(&noise, 256, Prediction::Zero, None);
         assert!(bytes as f64 <= 32_768.0 * 1.06, "{bytes}");
     }
 }

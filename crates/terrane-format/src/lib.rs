@@ -1,6 +1,6 @@
 //! The neural terrain file: bytes and symbols, exact.
 //!
-//! A [`Writer`] takes the [`Record`]s of tiles and makes a file of them; a [`Reader`] opens one from any [`Source`] with
+//! A [`Writer`] takes the [`Record`]s of tiles and makes a file of them; a [`Reader`] opens one from any [`ByteSource`] with
 //! one small read and fetches tiles by number. The bytes are specified in `spec/terrane-1.md`; nothing here depends on
 //! floating-point arithmetic, a model or a geodata library, so a file is the same on every machine.
 //!
@@ -17,7 +17,6 @@
 //! ```
 
 mod bytes;
-mod checksum;
 pub mod coder;
 mod error;
 mod header;
@@ -27,6 +26,7 @@ pub mod limits;
 pub mod mask;
 mod memory;
 mod method;
+mod positioned;
 mod pyramid;
 mod reader;
 pub mod record;
@@ -37,15 +37,18 @@ pub mod tokens;
 mod writer;
 
 pub use error::{Error, Result};
-pub use header::{Extent, GeoKeys, Header, ModelId, Promise, Samples, Statistics};
-pub use index::TilePlace;
+pub use header::{ErrorBound, Extent, GeoKeys, Header, ModelId, Samples, Statistics};
+pub use index::TileLocation;
 pub use memory::{MemoryError, MemoryLimit};
 pub use method::{Method, Stored, UnknownMethod};
+pub use positioned::read_exact_at;
 pub use pyramid::{LevelTile, Pyramid};
 pub use reader::Reader;
-pub use record::{CodedRecord, Integers, Layer, Record, Remains, TileStatistics};
-pub use source::{LocalFile, Source};
-pub use table::Table;
+pub use record::{
+    CodedRecord, IntegerScale, Integers, Layer, Record, Residual, TileStatistics, WaveletLayer,
+};
+pub use source::{ByteSource, LocalFile};
+pub use table::FrequencyTable;
 pub use tile::{TileGrid, TileId, Window};
 pub use tokens::{Coding, TokenTables, Tokens};
 pub use writer::Writer;

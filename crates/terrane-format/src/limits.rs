@@ -1,10 +1,10 @@
-//! What a reader accepts at most; a file beyond it is refused before anything is allocated.
+//! The limits of the format; a file beyond them is refused before anything is allocated.
 
 /// Bytes that hold the header, all small descriptions and the root of the index.
 pub const HEAD: usize = 16_384;
 /// Columns or rows of a raster.
 pub const RASTER_SIDE: u32 = 1 << 30;
-/// Least and greatest side of a tile, which is even so that overviews of strips fit together.
+/// Smallest and largest side of a tile, which is even so that overviews of strips fit together.
 pub const TILE_SIDE: std::ops::RangeInclusive<u16> = 16..=4096;
 /// Pixels of a tile.
 pub const TILE_PIXELS: usize = 4096 * 4096;

@@ -1,9 +1,9 @@
-//! Which pixels of a tile have no data, coded by what is known of the neighbours.
+//! Which pixels of a tile have no data, coded in the context of their neighbours.
 
-use crate::coder::{Bit, Decoder, Encoder};
+use crate::coder::{AdaptiveBit, Decoder, Encoder};
 use crate::{Error, Result};
 
-/// Pixels that decide the probability of the next, as (columns, rows) back.
+/// Pixels that form the context of the next, as (columns, rows) back.
 const NEIGHBOURS: [(isize, isize); 10] = [
     (1, 0),
     (2, 0),
@@ -20,7 +20,7 @@ const NEIGHBOURS: [(isize, isize); 10] = [
 /// Codes a mask row by row; `true` is a pixel without data.
 pub fn encode(missing: &[bool], width: usize) -> Vec<u8> {
     let mut encoder = Encoder::default();
-    let mut bits = [Bit::default(); 1 << NEIGHBOURS.len()];
+    let mut bits = [AdaptiveBit::default(); 1 << NEIGHBOURS.len()];
     for (index, &value) in missing.iter().enumerate() {
         encoder.bit(&mut bits[context(missing, width, index)], value);
     }
@@ -35,7 +35,7 @@ pub fn decode(bytes: &[u8], width: usize, height: usize) -> Result<Vec<bool>> {
         limit: crate::limits::TILE_PIXELS as u64,
     })?;
     let mut decoder = Decoder::new(bytes);
-    let mut bits = [Bit::default(); 1 << NEIGHBOURS.len()];
+    let mut bits = [AdaptiveBit::default(); 1 << NEIGHBOURS.len()];
     let mut missing = Vec::with_capacity(count);
     for index in 0..count {
         let context = context(&missing, width, index);
@@ -65,14 +65,14 @@ mod tests {
             .map(|index| (index % 256_i32 - 90).pow(2) + (index / 256 - 70).pow(2) < 3000)
             .collect();
         let speckled: Vec<bool> = (0..7 * 31).map(|index| index * index % 7 < 2).collect();
-        for (mask, width, most) in [
+        for (mask, width, limit) in [
             (disc, 256, 200),
             (speckled, 7, 80),
             (vec![true], 1, 2),
             (vec![false; 65_536], 256, 60),
         ] {
             let bytes = encode(&mask, width);
-            assert!(bytes.len() <= most, "{}", bytes.len());
+            assert!(bytes.len() <= limit, "{}", bytes.len());
             assert_eq!(decode(&bytes, width, mask.len() / width).unwrap(), mask);
         }
     }

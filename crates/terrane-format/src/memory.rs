@@ -1,7 +1,7 @@
 //! How much memory one file may make this program take.
 
 /// More than this is asked for by mistake, or by a file that was made to do harm.
-const USUAL: u64 = 4 << 30;
+const DEFAULT: u64 = 4 << 30;
 /// What a process is taken to have where the machine does not tell.
 const UNKNOWN: u64 = 16 << 30;
 
@@ -32,7 +32,7 @@ pub struct MemoryError {
 impl Default for MemoryLimit {
     /// Half of what this process may have, and 4 GiB at most.
     fn default() -> Self {
-        let bytes = process_bytes().map_or(USUAL, |bytes| USUAL.min(bytes / 2));
+        let bytes = process_bytes().map_or(DEFAULT, |bytes| DEFAULT.min(bytes / 2));
         Self { bytes }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             error.to_string(),
             "a strip would take 3 MB of memory, and the limit is 2 MB: decode a part, or raise it with --memory-limit"
         );
-        assert!(MemoryLimit::default().bytes <= USUAL);
+        assert!(MemoryLimit::default().bytes <= DEFAULT);
         assert_eq!(after("MemTotal:   12 kB\n", "MemTotal:"), Some("12"));
         let limits = "Max stack size   8388608   unlimited   bytes\nMax address space   4096000000   4096000000   bytes\n";
         assert_eq!(after(limits, "Max address space"), Some("4096000000"));

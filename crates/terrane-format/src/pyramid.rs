@@ -28,7 +28,7 @@ struct Level {
 pub struct LevelTile {
     /// The level, 0 at full resolution.
     pub level: u8,
-    /// The place in the level.
+    /// The tile in the level.
     pub id: TileId,
 }
 
@@ -138,11 +138,11 @@ impl Pyramid {
             .partition_point(|level| level.first <= number)
             .checked_sub(1)?;
         let level = &self.levels[index];
-        let place = usize::try_from(number - level.first).ok()?;
+        let index_in_level = usize::try_from(number - level.first).ok()?;
         let columns = level.grid.columns();
         let id = TileId {
-            column: place % columns,
-            row: place / columns,
+            column: index_in_level % columns,
+            row: index_in_level / columns,
         };
         (id.row < level.grid.rows()).then_some(LevelTile {
             level: index as u8,

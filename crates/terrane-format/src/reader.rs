@@ -1,31 +1,32 @@
 //! Reads a file: one small read to open it, at most two more per tile.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "places in a page are bounded by its length"
+    reason = "the index of a tile in a page is bounded by its length"
 )]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::checksum::crc32c;
-use crate::header::{Extent, Header};
-use crate::index::{PagePlace, TilePlace};
-use crate::record::{self, Layer, Record};
-use crate::source::Source;
-use crate::{Error, LevelTile, MemoryLimit, Method, Result, limits};
+use crc32c::crc32c;
 
-/// Entries of pages that are kept: a page of a large file has many.
-const KEPT_PLACES: usize = 1 << 22;
+use crate::header::{Extent, Header};
+use crate::index::{PageLocation, TileLocation};
+use crate::record::{self, Layer, Record};
+use crate::source::ByteSource;
+use crate::{Error, LevelTile, MemoryLimit, Result, Stored, limits};
+
+/// Entries of pages that are cached: a page of a large file has many.
+const CACHED_LOCATIONS: usize = 1 << 22;
 
 /// An open file.
 pub struct Reader {
-    source: Box<dyn Source>,
+    source: Box<dyn ByteSource>,
     header: Header,
     length: u64,
     page_tiles: u32,
-    pages: Vec<PagePlace>,
+    pages: Vec<PageLocation>,
     /// Pages that were read.
-    known: Mutex<HashMap<usize, Arc<Vec<TilePlace>>>>,
+    cached: Mutex<HashMap<usize, Arc<Vec<TileLocation>>>>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -40,7 +41,7 @@ impl std::fmt::Debug for Reader {
 
 impl Reader {
     /// Reads the head.
-    pub fn open(source: Box<dyn Source>) -> Result<Self> {
+    pub fn open(source: Box<dyn ByteSource>) -> Result<Self> {
         let head = source.read(0, limits::HEAD)?;
         let (header, length, page_tiles, pages) = Header::parse(&head)?;
         let found = source.length()?;
@@ -73,7 +74,7 @@ impl Reader {
             length,
             page_tiles,
             pages,
-            known: Mutex::default(),
+            cached: Mutex::default(),
         })
     }
 
@@ -111,45 +112,45 @@ impl Reader {
         Ok(bytes)
     }
 
-    fn page(&self, index: usize) -> Result<Arc<Vec<TilePlace>>> {
+    fn page(&self, index: usize) -> Result<Arc<Vec<TileLocation>>> {
         if let Some(page) = self
-            .known
+            .cached
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&index)
         {
             return Ok(Arc::clone(page));
         }
-        let place = self.pages[index];
-        let bytes = self.read("index", place.offset, place.length.into())?;
+        let location = self.pages[index];
+        let bytes = self.read("index", location.offset, location.length.into())?;
         let first = index as u64 * u64::from(self.page_tiles);
         let tiles = (self.header.pyramid.tiles() - first).min(self.page_tiles.into());
-        let page = Arc::new(place.parse(&bytes, tiles)?);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept: usize = known.values().map(|page| page.len()).sum();
-        if kept + page.len() > KEPT_PLACES {
-            known.clear();
+        let page = Arc::new(location.parse(&bytes, tiles)?);
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries: usize = cached.values().map(|page| page.len()).sum();
+        if entries + page.len() > CACHED_LOCATIONS {
+            cached.clear();
         }
-        known.insert(index, Arc::clone(&page));
-        drop(known);
+        cached.insert(index, Arc::clone(&page));
+        drop(cached);
         Ok(page)
     }
 
-    /// Where a tile is; `None` where it has no data.
-    pub fn place(&self, tile: LevelTile) -> Result<Option<TilePlace>> {
+    /// Where the record of a tile is; `None` where it has no data.
+    pub fn locate(&self, tile: LevelTile) -> Result<Option<TileLocation>> {
         let number = self.header.pyramid.number(tile)?;
         let per_page = u64::from(self.page_tiles);
         let page = self.page((number / per_page) as usize)?;
-        let place = page[(number % per_page) as usize];
-        Ok((place.length > 0).then_some(place))
+        let location = page[(number % per_page) as usize];
+        Ok((location.length > 0).then_some(location))
     }
 
     /// The bytes of a tile, checked; `None` where it has no data.
     pub fn bytes(&self, tile: LevelTile) -> Result<Option<Vec<u8>>> {
-        let Some(place) = self.place(tile)? else {
+        let Some(location) = self.locate(tile)? else {
             return Ok(None);
         };
-        let bytes = self.read("tile", place.offset, place.length)?;
+        let bytes = self.read("tile", location.offset, location.length)?;
         record::check(&bytes, self.header.pyramid.number(tile)?)?;
         Ok(Some(bytes))
     }
@@ -164,8 +165,8 @@ impl Reader {
         let record = Record::parse(&bytes, number, window)?;
         let is_of_method = match record.layer {
             Layer::Integers(_) => true,
-            Layer::Tokens(_) => !matches!(self.header.method, Method::Integers | Method::Context),
-            Layer::Details(_) => self.header.method == Method::Context,
+            Layer::Tokens(_) => self.header.method.stored() == Stored::Tokens,
+            Layer::Wavelet(_) => self.header.method.stored() == Stored::Wavelet,
         };
         if is_of_method {
             Ok(Some(record))
@@ -191,7 +192,7 @@ impl Reader {
         // Its bytes, its arrays and its network.
         memory.check("the model inside the file", length.saturating_mul(3), "")?;
         let bytes = self.read("model", offset, length)?;
-        let found = crc32c(&[&bytes]);
+        let found = crc32c(&bytes);
         if found != crc {
             return Err(Error::Checksum {
                 what: "model",
@@ -221,8 +222,8 @@ impl Reader {
             parts.extend(
                 self.page(index)?
                     .iter()
-                    .filter(|place| place.length > 0)
-                    .map(|place| (place.offset, place.length)),
+                    .filter(|location| location.length > 0)
+                    .map(|location| (location.offset, location.length)),
             );
         }
         parts.sort_unstable();

@@ -1,12 +1,13 @@
-//! One tile in the file: what is known of it, its mask, its layer of symbols, and what that left over.
+//! One tile in the file: what is known of it, its mask, its layer of symbols, and the residual of that layer.
 
 #![expect(
     clippy::cast_possible_truncation,
     reason = "a step that may lose something was rounded to 32 bits when it was chosen"
 )]
 
+use crc32c::{crc32c, crc32c_append};
+
 use crate::bytes::{Cursor, Put};
-use crate::checksum::crc32c;
 use crate::integers::{self, Prediction};
 use crate::{Error, Result, Window, mask};
 
@@ -15,7 +16,7 @@ use crate::{Error, Result, Window, mask};
 pub struct TileStatistics {
     /// Root of the mean square error.
     pub rmse_m: f32,
-    /// Greatest error.
+    /// Largest error.
     pub max_error_m: f32,
     /// Lowest decoded height.
     pub lowest_m: f32,
@@ -23,21 +24,61 @@ pub struct TileStatistics {
     pub highest_m: f32,
 }
 
-/// The heights of a tile as integers: `origin + step · integer`.
+/// What an integer means as a height.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum IntegerScale {
+    /// `origin_m + step_m · integer`.
+    Step {
+        /// The height of 0.
+        origin_m: f64,
+        /// Metres per unit, above 0.
+        step_m: f64,
+    },
+    /// The bits of a 32-bit float, in the order of the heights.
+    F32Bits,
+    /// The bits of a 64-bit float, in the order of the heights.
+    F64Bits,
+}
+
+impl IntegerScale {
+    /// Origin and step as they are stored: steps that no grid has stand for bits.
+    fn to_stored(self) -> [f64; 2] {
+        match self {
+            Self::Step { origin_m, step_m } => [origin_m, step_m],
+            Self::F32Bits => [0.0, 0.0],
+            Self::F64Bits => [0.0, -1.0],
+        }
+    }
+
+    /// The scale of a stored origin and step; `None` where they have no meaning.
+    fn from_stored([origin_m, step_m]: [f64; 2]) -> Option<Self> {
+        if !origin_m.is_finite() {
+            return None;
+        }
+        if step_m == 0.0 {
+            Some(Self::F32Bits)
+        } else if step_m == -1.0 {
+            Some(Self::F64Bits)
+        } else {
+            let is_step = step_m > 0.0 && step_m.is_finite();
+            is_step.then_some(Self::Step { origin_m, step_m })
+        }
+    }
+}
+
+/// The heights of a tile as integers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Integers {
-    /// The height of 0.
-    pub origin_m: f64,
-    /// Metres per unit; 0 where the integers are the ordered bits of heights as 32-bit floats, −1 where of 64-bit ones.
-    pub step_m: f64,
+    /// What they mean.
+    pub scale: IntegerScale,
     /// One integer per pixel, row by row; that of a missing pixel has no meaning.
     pub values: Vec<i64>,
 }
 
-/// The heights of a tile as a wavelet's coefficients, which only a context model can read.
+/// The heights of a tile as wavelet coefficients, which only a context model can read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Details {
-    /// Whether every height comes back as a whole number of steps.
+pub struct WaveletLayer {
+    /// Whether every height comes back as an integer number of steps.
     pub is_lossless: bool,
     /// Metres per step; a 32-bit float where something may be lost.
     pub step_m: f64,
@@ -54,13 +95,13 @@ pub enum Layer {
     Integers(Integers),
     /// Coded tokens, which only the model's tables can read.
     Tokens(Vec<u8>),
-    /// Coefficients of a wavelet.
-    Details(Details),
+    /// Wavelet coefficients.
+    Wavelet(WaveletLayer),
 }
 
-/// What the layer left over, in steps.
+/// The residual of the layer, in steps.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Remains {
+pub struct Residual {
     /// Metres per unit.
     pub step_m: f64,
     /// One integer per pixel, row by row; 0 where a pixel is missing.
@@ -76,15 +117,15 @@ pub struct Record {
     pub missing: Option<Vec<bool>>,
     /// The method's part.
     pub layer: Layer,
-    /// What that left over.
-    pub remains: Option<Remains>,
+    /// The residual of that part.
+    pub residual: Option<Residual>,
 }
 
 const KIND_INTEGERS: u8 = 0;
 const KIND_TOKENS: u8 = 1;
-const KIND_DETAILS: u8 = 2;
+const KIND_WAVELET: u8 = 2;
 const HAS_MASK: u8 = 1;
-const HAS_REMAINS: u8 = 2;
+const HAS_RESIDUAL: u8 = 2;
 /// Bytes of the checksum before a record.
 const CRC: usize = 4;
 /// Where the statistics lie: behind the checksum, the kind and the flags.
@@ -131,8 +172,9 @@ impl Record {
         let (kind, layer) = match &self.layer {
             Layer::Integers(integers) => {
                 let mut bytes = Vec::new();
-                bytes.extend(integers.origin_m.to_le_bytes());
-                bytes.extend(integers.step_m.to_le_bytes());
+                for value in integers.scale.to_stored() {
+                    bytes.extend(value.to_le_bytes());
+                }
                 bytes.extend(integers::encode(
                     &integers.values,
                     width,
@@ -142,34 +184,35 @@ impl Record {
                 (KIND_INTEGERS, bytes)
             }
             Layer::Tokens(bytes) => (KIND_TOKENS, bytes.clone()),
-            Layer::Details(details) => {
-                let mut bytes = vec![u8::from(details.is_lossless)];
-                if details.is_lossless {
-                    bytes.extend(details.step_m.to_le_bytes());
+            Layer::Wavelet(wavelet) => {
+                let mut bytes = vec![u8::from(wavelet.is_lossless)];
+                if wavelet.is_lossless {
+                    bytes.extend(wavelet.step_m.to_le_bytes());
                 } else {
-                    bytes.extend((details.step_m as f32).to_le_bytes());
+                    bytes.extend((wavelet.step_m as f32).to_le_bytes());
                 }
-                bytes.put_varint(zigzag(details.offset));
-                bytes.extend_from_slice(&details.bytes);
-                (KIND_DETAILS, bytes)
+                bytes.put_varint(zigzag(wavelet.offset));
+                bytes.extend_from_slice(&wavelet.bytes);
+                (KIND_WAVELET, bytes)
             }
         };
         let mut bytes = vec![0; CRC];
         bytes.push(kind);
         bytes.push(
-            u8::from(missing.is_some()) * HAS_MASK + u8::from(self.remains.is_some()) * HAS_REMAINS,
+            u8::from(missing.is_some()) * HAS_MASK
+                + u8::from(self.residual.is_some()) * HAS_RESIDUAL,
         );
         bytes.extend([0; STATISTICS]);
         if let Some(missing) = missing {
             bytes.put_block(&mask::encode(missing, width));
         }
         bytes.put_block(&layer);
-        if let Some(remains) = &self.remains {
-            bytes.extend(remains.step_m.to_le_bytes());
+        if let Some(residual) = &self.residual {
+            bytes.extend(residual.step_m.to_le_bytes());
             bytes.extend(integers::encode(
-                &remains.values,
+                &residual.values,
                 width,
-                Prediction::Nought,
+                Prediction::Zero,
                 missing,
             ));
         }
@@ -183,7 +226,7 @@ impl Record {
         cursor.take(CRC)?;
         let kind = cursor.u8()?;
         let flags = cursor.u8()?;
-        if flags & !(HAS_MASK | HAS_REMAINS) != 0 {
+        if flags & !(HAS_MASK | HAS_RESIDUAL) != 0 {
             return Err(Error::Unsupported {
                 what: "tile flags",
                 value: flags.to_string(),
@@ -200,12 +243,8 @@ impl Record {
         let layer = match kind {
             KIND_INTEGERS => {
                 let mut cursor = Cursor::new(coded, "tile's integers");
-                let [origin_m, step_m] = [cursor.f64()?, cursor.f64()?];
-                let is_known =
-                    step_m == 0.0 || step_m == -1.0 || (step_m > 0.0 && step_m.is_finite());
-                if !is_known || !origin_m.is_finite() {
-                    return Err(cursor.malformed("its step or origin is no number of metres"));
-                }
+                let scale = IntegerScale::from_stored([cursor.f64()?, cursor.f64()?])
+                    .ok_or_else(|| cursor.malformed("its step or origin is no number of metres"))?;
                 let values = integers::decode(
                     cursor.rest(),
                     width,
@@ -213,14 +252,10 @@ impl Record {
                     Prediction::Median,
                     missing.as_deref(),
                 )?;
-                Layer::Integers(Integers {
-                    origin_m,
-                    step_m,
-                    values,
-                })
+                Layer::Integers(Integers { scale, values })
             }
             KIND_TOKENS => Layer::Tokens(coded.to_vec()),
-            KIND_DETAILS => Layer::Details(parse_details(coded)?),
+            KIND_WAVELET => Layer::Wavelet(parse_wavelet(coded)?),
             other => {
                 return Err(Error::Unsupported {
                     what: "kind of tile",
@@ -228,30 +263,30 @@ impl Record {
                 });
             }
         };
-        let remains = if flags & HAS_REMAINS == 0 {
+        let residual = if flags & HAS_RESIDUAL == 0 {
             None
         } else {
             let step_m = cursor.f64()?;
             if !(step_m > 0.0 && step_m.is_finite()) {
-                return Err(cursor.malformed("the step of its remains is no number of metres"));
+                return Err(cursor.malformed("the step of its residual is no number of metres"));
             }
-            let may_leave = match &layer {
+            let is_lossy = match &layer {
                 Layer::Integers(_) => false,
                 Layer::Tokens(_) => true,
-                Layer::Details(details) => !details.is_lossless,
+                Layer::Wavelet(wavelet) => !wavelet.is_lossless,
             };
-            if !may_leave {
-                return Err(cursor.malformed("its layer leaves no remains"));
+            if !is_lossy {
+                return Err(cursor.malformed("its layer leaves no residual"));
             }
             let coded = cursor.rest();
             let values = integers::decode(
                 coded,
                 width,
                 width * height,
-                Prediction::Nought,
+                Prediction::Zero,
                 missing.as_deref(),
             )?;
-            Some(Remains { step_m, values })
+            Some(Residual { step_m, values })
         };
         cursor.end()?;
         Ok(Self {
@@ -263,13 +298,13 @@ impl Record {
             },
             missing,
             layer,
-            remains,
+            residual,
         })
     }
 }
 
-fn parse_details(bytes: &[u8]) -> Result<Details> {
-    let mut cursor = Cursor::new(bytes, "tile's details");
+fn parse_wavelet(bytes: &[u8]) -> Result<WaveletLayer> {
+    let mut cursor = Cursor::new(bytes, "tile's wavelet layer");
     let is_lossless = match cursor.u8()? {
         0 => false,
         1 => true,
@@ -289,7 +324,7 @@ fn parse_details(bytes: &[u8]) -> Result<Details> {
         return Err(cursor.malformed("its step is no number of metres"));
     }
     let coded = cursor.varint()?;
-    Ok(Details {
+    Ok(WaveletLayer {
         is_lossless,
         step_m,
         offset: (coded >> 1).cast_signed() ^ -(coded & 1).cast_signed(),
@@ -311,7 +346,8 @@ pub fn renumber(mut bytes: Vec<u8>, from: u64, to: u64) -> Result<Vec<u8>> {
 
 /// The checksum that a record has as the tile of a number: of all but its first four bytes, where it stands.
 fn checksum(bytes: &[u8], number: u64) -> u32 {
-    crc32c(&[&number.to_le_bytes(), bytes.get(CRC..).unwrap_or_default()])
+    let rest = bytes.get(CRC..).unwrap_or_default();
+    crc32c_append(crc32c(&number.to_le_bytes()), rest)
 }
 
 /// Checks that the bytes are those of the tile of a number.
@@ -354,7 +390,7 @@ mod tests {
             },
             missing: Some(missing),
             layer: Layer::Tokens(vec![1, 2, 3, 4, 5]),
-            remains: Some(Remains {
+            residual: Some(Residual {
                 step_m: 0.1,
                 values,
             }),
@@ -376,29 +412,31 @@ mod tests {
             record
         );
         for (is_lossless, step_m) in [(false, 0.25), (true, 0.01)] {
-            let details = Details {
+            let wavelet = WaveletLayer {
                 is_lossless,
                 step_m,
                 offset: -41_237,
                 bytes: vec![9, 0, 7],
             };
             let record = Record {
-                layer: Layer::Details(details),
-                remains: record.remains.clone().filter(|_| !is_lossless),
+                layer: Layer::Wavelet(wavelet),
+                residual: record.residual.clone().filter(|_| !is_lossless),
                 ..record.clone()
             };
             let bytes = record.to_bytes(3, 12);
             assert_eq!(Record::parse(&bytes, 3, WINDOW).unwrap(), record);
         }
         let integers = Integers {
-            origin_m: 400.0,
-            step_m: 0.01,
+            scale: IntegerScale::Step {
+                origin_m: 400.0,
+                step_m: 0.01,
+            },
             values: (0..84).map(|value| value * 3 - 40).collect(),
         };
         let record = Record {
             missing: None,
             layer: Layer::Integers(integers),
-            remains: None,
+            residual: None,
             ..record
         };
         assert_eq!(
@@ -422,13 +460,19 @@ mod tests {
     }
 
     #[test]
+    fn checksums_are_those_of_the_specification() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(checksum(&[0; CRC + 1], 7), 0x7c85_a6b9);
+    }
+
+    #[test]
     fn bytes_with_a_right_checksum_are_still_not_trusted() {
         let bytes = record().to_bytes(7, 12);
-        for place in CRC..bytes.len() {
+        for offset in CRC..bytes.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut changed = bytes.clone();
-                changed[place] = value;
-                let crc = crc32c(&[&7_u64.to_le_bytes(), &changed[CRC..]]);
+                changed[offset] = value;
+                let crc = checksum(&changed, 7);
                 changed[..CRC].copy_from_slice(&crc.to_le_bytes());
                 let _ = Record::parse(&changed, 7, WINDOW);
             }

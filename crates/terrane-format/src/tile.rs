@@ -63,7 +63,7 @@ impl Window {
     }
 }
 
-/// The place of a tile in its grid.
+/// Column and row of a tile in its grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TileId {
     /// Column of tiles, from the left.

@@ -1,9 +1,9 @@
-//! The symbols of a tile's tokens as bytes: by the tables of their model, by what the tile itself teaches, or plainly.
+//! The symbols of a tile's tokens as bytes: by the tables of their model, adaptively, or in a fixed width.
 
 use crate::bytes::Cursor;
 use crate::coder::{Decoder, Encoder};
 use crate::integers::{self, Prediction};
-use crate::{Error, Result, Table};
+use crate::{Error, FrequencyTable, Result};
 
 /// Widths of a symbol in bits that have tables.
 pub const WIDTHS: [u8; 4] = [2, 4, 8, 16];
@@ -13,7 +13,7 @@ const WIDE_LOW_BITS: u32 = 8;
 /// A model's tables: for each width one table per channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenTables {
-    tables: [Vec<Table>; WIDTHS.len()],
+    tables: [Vec<FrequencyTable>; WIDTHS.len()],
 }
 
 /// Tokens of a tile as integers.
@@ -34,7 +34,7 @@ pub struct Tokens {
 /// How symbols are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
-    /// By tables or by what the tile teaches, whichever is shorter.
+    /// By tables or adaptively, whichever is shorter.
     Shortest,
     /// By the model's tables.
     Tables,
@@ -46,7 +46,7 @@ const BY_TABLES: u8 = 0;
 const ADAPTIVE: u8 = 1;
 const FIXED: u8 = 2;
 
-fn greatest(bits: u8) -> i32 {
+fn max_symbol(bits: u8) -> i32 {
     (1 << (bits - 1)) - 1
 }
 
@@ -55,25 +55,25 @@ pub fn alphabet(bits: u8) -> usize {
     if bits == 16 {
         256
     } else {
-        2 * greatest(bits) as usize + 1
+        2 * max_symbol(bits) as usize + 1
     }
 }
 
-/// The place of a symbol in the table of its width.
-pub fn place(symbol: i16, bits: u8) -> usize {
+/// The index of a symbol in the table of its width.
+pub fn symbol_index(symbol: i16, bits: u8) -> usize {
     if bits == 16 {
         ((i32::from(symbol) + 32_768) >> WIDE_LOW_BITS) as usize
     } else {
-        (i32::from(symbol) + greatest(bits)).max(0) as usize
+        (i32::from(symbol) + max_symbol(bits)).max(0) as usize
     }
 }
 
 impl TokenTables {
-    /// Tables from how often each place was seen: `counts(bits, channel)` has an entry per place.
+    /// Tables from how often each index was seen: `counts(bits, channel)` has an entry per index.
     pub fn from_counts(channels: usize, counts: impl Fn(u8, usize) -> Vec<u64>) -> Result<Self> {
         let of = |bits: u8| {
             (0..channels)
-                .map(|channel| Table::from_counts(&counts(bits, channel)))
+                .map(|channel| FrequencyTable::from_counts(&counts(bits, channel)))
                 .collect::<Result<Vec<_>>>()
         };
         Ok(Self {
@@ -81,10 +81,10 @@ impl TokenTables {
         })
     }
 
-    /// Tables from the sizes of their symbols, one list per channel.
-    pub fn from_sizes(channels: usize, sizes: impl Fn(u8) -> Vec<u16>) -> Result<Self> {
+    /// Tables from the frequencies of their symbols, one list per channel.
+    pub fn from_frequencies(channels: usize, frequencies: impl Fn(u8) -> Vec<u16>) -> Result<Self> {
         let of = |bits: u8| {
-            let all = sizes(bits);
+            let all = frequencies(bits);
             let alphabet = alphabet(bits);
             if all.len() != channels * alphabet {
                 return Err(Error::Malformed {
@@ -94,7 +94,7 @@ impl TokenTables {
                 });
             }
             all.chunks(alphabet)
-                .map(Table::from_sizes)
+                .map(FrequencyTable::from_frequencies)
                 .collect::<Result<Vec<_>>>()
         };
         Ok(Self {
@@ -103,7 +103,7 @@ impl TokenTables {
     }
 
     /// The tables of a width, one per channel.
-    pub fn of(&self, bits: u8) -> Option<&[Table]> {
+    pub fn of(&self, bits: u8) -> Option<&[FrequencyTable]> {
         WIDTHS
             .iter()
             .position(|&width| width == bits)
@@ -118,10 +118,14 @@ impl TokenTables {
         } else {
             0.0
         };
-        let sizes: Vec<Vec<u32>> = tables.iter().map(|table| table.sizes().collect()).collect();
+        let frequencies: Vec<Vec<u32>> = tables
+            .iter()
+            .map(|table| table.frequencies().collect())
+            .collect();
         let bits = tokens.symbols.iter().enumerate().map(|(index, &symbol)| {
-            let size = sizes[index % sizes.len()][place(symbol, tokens.bits)];
-            raw + (65_536.0 / f64::from(size)).log2()
+            let of_channel = &frequencies[index % frequencies.len()];
+            let frequency = of_channel[symbol_index(symbol, tokens.bits)];
+            raw + (65_536.0 / f64::from(frequency)).log2()
         });
         Some(bits.sum())
     }
@@ -143,7 +147,7 @@ impl Tokens {
                 let adaptive = integers::encode(
                     &self.by_channel(),
                     self.symbols.len() / self.steps.len().max(1),
-                    Prediction::Nought,
+                    Prediction::Zero,
                     None,
                 );
                 if adaptive.len() < by_tables.len() {
@@ -182,11 +186,11 @@ impl Tokens {
         if channels == 0 || !count.is_multiple_of(channels) {
             return Err(cursor.malformed("its symbols do not fit its channels"));
         }
-        let most = greatest(bits);
+        let limit = max_symbol(bits);
         let narrow = |value: i64| {
             i16::try_from(value)
                 .ok()
-                .filter(|&symbol| i32::from(symbol).abs() <= most)
+                .filter(|&symbol| i32::from(symbol).abs() <= limit)
                 .ok_or(Error::Malformed {
                     what: "tile's tokens",
                     offset: 0,
@@ -199,12 +203,12 @@ impl Tokens {
                 let mut decoder = Decoder::new(coded);
                 let symbols = (0..count)
                     .map(|index| {
-                        let place = tables[index % channels].decode(&mut decoder) as i64;
+                        let found = tables[index % channels].decode(&mut decoder) as i64;
                         narrow(if bits == 16 {
-                            (place << WIDE_LOW_BITS | decoder.raw(WIDE_LOW_BITS).cast_signed())
+                            (found << WIDE_LOW_BITS | decoder.raw(WIDE_LOW_BITS).cast_signed())
                                 - 32_768
                         } else {
-                            place - i64::from(most)
+                            found - i64::from(limit)
                         })
                     })
                     .collect::<Result<_>>()?;
@@ -213,7 +217,7 @@ impl Tokens {
             }
             ADAPTIVE => {
                 let rows =
-                    integers::decode(coded, count / channels, count, Prediction::Nought, None)?;
+                    integers::decode(coded, count / channels, count, Prediction::Zero, None)?;
                 (0..count)
                     .map(|index| {
                         narrow(rows[index % channels * (count / channels) + index / channels])
@@ -249,10 +253,10 @@ impl Tokens {
         })
     }
 
-    fn by_tables(&self, tables: &[Table]) -> Vec<u8> {
+    fn by_tables(&self, tables: &[FrequencyTable]) -> Vec<u8> {
         let mut encoder = Encoder::default();
         for (index, &symbol) in self.symbols.iter().enumerate() {
-            tables[index % tables.len()].encode(&mut encoder, place(symbol, self.bits));
+            tables[index % tables.len()].encode(&mut encoder, symbol_index(symbol, self.bits));
             if self.bits == 16 {
                 encoder.raw(u64::from(symbol.cast_unsigned() & 0xff), WIDE_LOW_BITS);
             }
@@ -260,7 +264,7 @@ impl Tokens {
         encoder.finish()
     }
 
-    /// Symbols with channels slowest: neighbours of one channel tell more of each other.
+    /// Symbols with channels slowest: neighbours within a channel are more alike.
     fn by_channel(&self) -> Vec<i64> {
         let channels = self.steps.len();
         (0..channels)
@@ -288,7 +292,7 @@ impl Tokens {
     }
 }
 
-/// The symbol at a place among symbols of fixed width, lowest bit first, negative ones as their complement.
+/// The symbol at an index among symbols of fixed width, lowest bit first, negative ones as their complement.
 fn fixed_at(bytes: &[u8], index: usize, bits: u8) -> i64 {
     let width = usize::from(bits);
     let value = (0..width).fold(0_i64, |value, bit| {
@@ -310,8 +314,8 @@ mod tests {
         TokenTables::from_counts(channels, |bits, channel| {
             let middle = alphabet(bits) as i64 / 2;
             (0..alphabet(bits) as i64)
-                .map(|place| {
-                    (100_000 >> ((place - middle).abs() / (1 + channel as i64)).min(20))
+                .map(|index| {
+                    (100_000 >> ((index - middle).abs() / (1 + channel as i64)).min(20))
                         .cast_unsigned_u64()
                 })
                 .collect()
@@ -330,10 +334,10 @@ mod tests {
     }
 
     fn tokens(bits: u8, channels: usize) -> Tokens {
-        let most = i64::from(greatest(bits));
+        let limit = i64::from(max_symbol(bits));
         let symbols = (0..257 * channels as i64)
             .map(|index| {
-                i16::try_from((index * 7919 % 10_007) * (2 * most + 1) / 10_007 - most).unwrap()
+                i16::try_from((index * 7919 % 10_007) * (2 * limit + 1) / 10_007 - limit).unwrap()
             })
             .collect();
         Tokens {

@@ -1,4 +1,4 @@
-//! Writes a file: tiles as they come, then the index, then the head in the room that was kept for it.
+//! Writes a file: tiles as they come, then the index, then the head in the space that was reserved for it.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "pages are bounded by the limits"
@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 
-use crate::checksum::crc32c;
+use crc32c::crc32c;
+
 use crate::header::{Extent, Header, Statistics};
-use crate::index::{PagePlace, TilePlace, page, tiles_per_page};
+use crate::index::{PageLocation, TileLocation, page, tiles_per_page};
 use crate::{Error, Result, limits};
 
 /// A file that is being written.
@@ -18,19 +19,19 @@ pub struct Writer<W> {
     file: W,
     header: Header,
     /// The tiles that have data: a raster may be nearly empty.
-    places: BTreeMap<u64, TilePlace>,
+    locations: BTreeMap<u64, TileLocation>,
     end: u64,
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a file; its statistics and the place of its model are filled in later.
+    /// Starts a file; its statistics and the offset of its model are filled in later.
     pub fn create(mut file: W, header: Header) -> Result<Self> {
         // What does not fit the head should be known before the tiles are made.
         header.to_bytes(
             0,
             limits::PAGE_TILES,
             &vec![
-                PagePlace {
+                PageLocation {
                     offset: 0,
                     length: 0,
                     crc: 0
@@ -42,7 +43,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self {
             file,
             header,
-            places: BTreeMap::new(),
+            locations: BTreeMap::new(),
             end: limits::HEAD as u64,
         })
     }
@@ -52,7 +53,7 @@ impl<W: Write + Seek> Writer<W> {
         let extent = Extent {
             offset: self.end,
             length: bytes.len() as u64,
-            crc: crc32c(&[bytes]),
+            crc: crc32c(bytes),
         };
         if let Some(model) = &mut self.header.model {
             self.file.write_all(bytes)?;
@@ -68,19 +69,19 @@ impl<W: Write + Seek> Writer<W> {
         if number >= self.header.pyramid.tiles() {
             return Err(refuse("there is no such tile"));
         }
-        if self.places.contains_key(&number) {
+        if self.locations.contains_key(&number) {
             return Err(refuse("it was written before"));
         }
         if record.is_empty() || record.len() as u64 > limits::TILE_BYTES {
             return Err(refuse("its record is empty or too long"));
         }
         self.file.write_all(record)?;
-        let place = TilePlace {
+        let location = TileLocation {
             offset: self.end,
             length: record.len() as u64,
         };
-        self.places.insert(number, place);
-        self.end += place.length;
+        self.locations.insert(number, location);
+        self.end += location.length;
         Ok(())
     }
 
@@ -91,23 +92,23 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Writes the index and the head.
     pub fn finish(mut self, mut statistics: Statistics) -> Result<W> {
-        statistics.tiles = self.places.len() as u64;
+        statistics.tiles = self.locations.len() as u64;
         self.header.statistics = statistics;
         let tiles = self.header.pyramid.tiles();
         let per_page = tiles_per_page(tiles);
         let mut pages = Vec::new();
         for first in (0..tiles).step_by(per_page as usize) {
             let count = (tiles - first).min(per_page.into());
-            let mut places = vec![TilePlace::default(); count as usize];
-            for (number, place) in self.places.range(first..first + count) {
-                places[(number - first) as usize] = *place;
+            let mut locations = vec![TileLocation::default(); count as usize];
+            for (number, location) in self.locations.range(first..first + count) {
+                locations[(number - first) as usize] = *location;
             }
-            let bytes = page(&places);
+            let bytes = page(&locations);
             self.file.write_all(&bytes)?;
-            pages.push(PagePlace {
+            pages.push(PageLocation {
                 offset: self.end,
                 length: bytes.len() as u32,
-                crc: crc32c(&[&bytes]),
+                crc: crc32c(&bytes),
             });
             self.end += bytes.len() as u64;
         }

@@ -97,7 +97,12 @@ pub fn table_arrays(tables: &TokenTables) -> Vec<(String, Array)> {
             let tables = tables.of(bits)?;
             let values = tables
                 .iter()
-                .flat_map(|table| table.sizes().map(|size| size as f32).collect::<Vec<_>>())
+                .flat_map(|table| {
+                    table
+                        .frequencies()
+                        .map(|size| size as f32)
+                        .collect::<Vec<_>>()
+                })
                 .collect();
             Some((
                 table_name(bits),
@@ -145,7 +150,7 @@ impl TrainedModel {
                 return Err(NetworkError::NoTables);
             }
         }
-        let tables = TokenTables::from_sizes(channels, |bits| {
+        let tables = TokenTables::from_frequencies(channels, |bits| {
             let index = WIDTHS.iter().position(|&width| width == bits).unwrap_or(0);
             arrays[index]
                 .values

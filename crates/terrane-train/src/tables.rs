@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use terrane_codec::format::TokenTables;
-use terrane_codec::format::tokens::{WIDTHS, alphabet, place};
+use terrane_codec::format::tokens::{WIDTHS, alphabet, symbol_index};
 use terrane_codec::quantise::quantise;
 use terrane_networks::methods::{Method, Model, Precision};
 
@@ -60,7 +60,7 @@ pub fn learn(
         for (&bits, counts) in WIDTHS.iter().zip(&mut counts) {
             let symbols = quantise(&tokens, channels, bits.into()).symbols;
             for (index, &symbol) in symbols.iter().enumerate() {
-                counts[index % channels][place(symbol, bits)] += WEIGHT;
+                counts[index % channels][symbol_index(symbol, bits)] += WEIGHT;
             }
         }
     }

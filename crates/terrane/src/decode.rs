@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use terrane_codec::Terrain;
-use terrane_codec::format::{Promise, Window};
+use terrane_codec::format::{ErrorBound, Window};
 use terrane_codec::resample::Resampled;
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
@@ -197,7 +197,7 @@ impl View<'_> {
     /// Whether every height is the source's: because that was promised, or because it was so when the file was made.
     fn is_exact(&self) -> bool {
         let header = self.terrain.header();
-        let is_lossless = matches!(header.promise, Promise::Lossless { .. });
+        let is_lossless = matches!(header.bound, ErrorBound::Lossless { .. });
         let is_exact = is_lossless || header.statistics.max_error_m == 0.0;
         is_exact && matches!(self.pixels, Pixels::Level(0, _))
     }

@@ -1,6 +1,6 @@
 //! What a neural terrain file keeps of a raster's description, and back.
 
-use terrane_codec::format::{GeoKeys, Header, Promise, Samples};
+use terrane_codec::format::{ErrorBound, GeoKeys, Header, Samples};
 use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
 
 use crate::{Error, Result};
@@ -62,7 +62,7 @@ pub fn georeference(header: &Header) -> Georeference {
     };
     Georeference {
         anchor: affine(header.affine),
-        placed: header.is_placed,
+        placed: header.is_georeferenced,
         crs,
     }
 }
@@ -96,10 +96,10 @@ pub fn storage(header: &Header, as_source: bool) -> Result<Storage> {
         });
     }
     let greatest = statistics.lowest_m.abs().max(statistics.highest_m.abs());
-    let is_fine = match header.promise {
-        Promise::MaxError(bound) => bound < 4.0 * F32_STEP * (greatest + bound),
-        Promise::Lossless { .. } => true,
-        Promise::None => false,
+    let is_fine = match header.bound {
+        ErrorBound::MaxError(bound) => bound < 4.0 * F32_STEP * (greatest + bound),
+        ErrorBound::Lossless { .. } => true,
+        ErrorBound::None => false,
     };
     let sample = match sample {
         SampleType::F32 => SampleType::F32,

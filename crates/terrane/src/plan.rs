@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use terrane_codec::division::{Area, Division};
 use terrane_codec::format::{
-    Coding, GeoKeys, Header, MemoryLimit, ModelId, Promise, Pyramid, Samples, Statistics, Window,
+    Coding, ErrorBound, GeoKeys, Header, MemoryLimit, ModelId, Pyramid, Samples, Statistics, Window,
 };
 use terrane_codec::{Rate, TileEncoder};
 use terrane_geo::{AtomicFile, GeoTiff, Mosaic, Output, Piece, RasterSource};
@@ -53,7 +53,8 @@ struct Raster {
     width: u32,
     height: u32,
     affine: [f64; 6],
-    is_placed: bool,
+    #[serde(rename = "is_placed")]
+    is_georeferenced: bool,
     pixel_is_point: bool,
     epsg: [u32; 2],
     key_directory: Vec<u16>,
@@ -219,7 +220,7 @@ impl Plan {
                 width,
                 height,
                 affine: header.affine,
-                is_placed: header.is_placed,
+                is_georeferenced: header.is_georeferenced,
                 pixel_is_point: header.pixel_is_point,
                 epsg: header.epsg,
                 key_directory: header.geo_keys.directory,
@@ -369,7 +370,7 @@ impl Plan {
                 .parse()
                 .map_err(|_| unknown("method", &coding.method))?,
             affine: raster.affine,
-            is_placed: raster.is_placed,
+            is_georeferenced: raster.is_georeferenced,
             pixel_is_point: raster.pixel_is_point,
             epsg: raster.epsg,
             geo_keys: GeoKeys {
@@ -386,12 +387,12 @@ impl Plan {
                 unit: raster.unit,
                 description: raster.description,
             },
-            promise: match coding.rate {
-                RatePlan::MaxErrorM(bound) => Promise::MaxError(bound),
-                RatePlan::Lossless => Promise::Lossless {
+            bound: match coding.rate {
+                RatePlan::MaxErrorM(bound) => ErrorBound::MaxError(bound),
+                RatePlan::Lossless => ErrorBound::Lossless {
                     as_f32: coding.is_f32,
                 },
-                _ => Promise::None,
+                _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
             model,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use terrane_codec::format::{
-    Coding, Header, MemoryLimit, Method, ModelId, Promise, Pyramid, Statistics, limits,
+    Coding, ErrorBound, Header, MemoryLimit, Method, ModelId, Pyramid, Statistics, limits,
 };
 use terrane_codec::{Profile, Rate, TileEncoder};
 use terrane_geo::{HeightUnit, RasterInfo, SampleType};
@@ -209,16 +209,16 @@ impl Prepared {
             )?,
             method: self.method,
             affine: affine_numbers(&info.georeference.anchor),
-            is_placed: info.georeference.placed,
+            is_georeferenced: info.georeference.placed,
             pixel_is_point: crs.pixel_is_point(),
             epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
             geo_keys: geo_keys(crs),
             wkt: String::new(),
             samples: samples(info),
-            promise: match rate {
-                Rate::MaxError(bound) => Promise::MaxError(bound),
-                Rate::Lossless => Promise::Lossless { as_f32: is_f32 },
-                _ => Promise::None,
+            bound: match rate {
+                Rate::MaxError(bound) => ErrorBound::MaxError(bound),
+                Rate::Lossless => ErrorBound::Lossless { as_f32: is_f32 },
+                _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
             model: model.map(|model| ModelId {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 use terrane_codec::Terrain;
-use terrane_codec::format::{Error as FormatError, Promise, Window};
+use terrane_codec::format::{Error as FormatError, ErrorBound, Window};
 use terrane_codec::parallel::in_parallel;
 
 use crate::placement::{geo_keys, georeference};
@@ -243,8 +243,8 @@ impl Sums {
                 .failed
                 .push("it lies elsewhere than the raster".into());
         }
-        match header.promise {
-            Promise::MaxError(bound) => {
+        match header.bound {
+            ErrorBound::MaxError(bound) => {
                 found.report.insert("bound_m".into(), json!(bound));
                 if self.max_error_m > bound {
                     found.failed.push(format!(
@@ -253,7 +253,7 @@ impl Sums {
                     ));
                 }
             }
-            Promise::Lossless { .. } if self.max_error_m > 0.0 => found.failed.push(format!(
+            ErrorBound::Lossless { .. } if self.max_error_m > 0.0 => found.failed.push(format!(
                 "it promises every height and is off by up to {} m",
                 self.max_error_m
             )),

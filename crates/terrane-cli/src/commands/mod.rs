@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use terrane::OpenOptions;
-use terrane_codec::format::{Reader, Source};
+use terrane_codec::format::{ByteSource, Reader};
 use terrane_codec::{RemoteOptions, Terrain, shown};
 use terrane_geo::{Existing, Kind, Output};
 
@@ -126,7 +126,7 @@ impl FileArguments {
 }
 
 /// The bytes of a neural terrain file.
-pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn Source>> {
+pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn ByteSource>> {
     terrane_codec::source(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
 

@@ -1,7 +1,7 @@
 //! What is served, and what is known of each file.
 
 use serde_json::{Map, Value, json};
-use terrane_codec::format::Promise;
+use terrane_codec::format::ErrorBound;
 
 use super::colour::legend;
 use super::dataset::Dataset;
@@ -62,11 +62,11 @@ pub(crate) fn info(dataset: &Dataset) -> Value {
         value["bpp"] = (dataset.bytes as f64 * 8.0 / statistics.pixels.max(1) as f64).into();
         value["rmse_m"] = statistics.rmse_m.into();
         value["max_error_m"] = statistics.max_error_m.into();
-        value["bound_m"] = match header.promise {
-            Promise::MaxError(bound) => bound.into(),
+        value["bound_m"] = match header.bound {
+            ErrorBound::MaxError(bound) => bound.into(),
             _ => Value::Null,
         };
-        value["lossless"] = matches!(header.promise, Promise::Lossless { .. }).into();
+        value["lossless"] = matches!(header.bound, ErrorBound::Lossless { .. }).into();
         value["method"] = header.method.name().into();
         value["model"] = header.model.as_ref().map(|model| model.name.clone()).into();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
-use terrane_codec::format::Promise;
+use terrane_codec::format::ErrorBound;
 use terrane_codec::{Sample, Terrain, shown};
 use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
@@ -253,10 +253,10 @@ impl Dataset {
     /// The error that the file promises or, without a promise, states; `None` where nothing was lost.
     fn stated_error_m(&self) -> Option<f64> {
         let header = self.terrain.as_ref()?.header();
-        match header.promise {
-            Promise::MaxError(bound) => Some(bound),
-            Promise::Lossless { .. } => None,
-            Promise::None => Some(header.statistics.max_error_m),
+        match header.bound {
+            ErrorBound::MaxError(bound) => Some(bound),
+            ErrorBound::Lossless { .. } => None,
+            ErrorBound::None => Some(header.statistics.max_error_m),
         }
         .filter(|error| *error > 0.0)
     }

@@ -1,7 +1,7 @@
 //! Whether a raster is the one that a file was made from.
 
 use terrane_codec::Terrain;
-use terrane_codec::format::{LevelTile, Promise, TileId};
+use terrane_codec::format::{ErrorBound, LevelTile, TileId};
 use terrane_geo::{Affine, Crs, RasterSource};
 
 use crate::placement::georeference;
@@ -42,7 +42,7 @@ pub(crate) enum Mismatch {
         column: usize,
         row: usize,
         off_m: f64,
-        promise: Promise,
+        promise: ErrorBound,
         measured_m: f64,
     },
     #[error(transparent)]
@@ -52,11 +52,11 @@ pub(crate) enum Mismatch {
 }
 
 /// What a file says of its errors.
-fn stated(promise: Promise, measured_m: f64) -> String {
+fn stated(promise: ErrorBound, measured_m: f64) -> String {
     match promise {
-        Promise::MaxError(bound) => format!("promises at most {bound} m"),
-        Promise::Lossless { .. } => "promises every height".to_owned(),
-        Promise::None => format!("states at most {measured_m:.3} m"),
+        ErrorBound::MaxError(bound) => format!("promises at most {bound} m"),
+        ErrorBound::Lossless { .. } => "promises every height".to_owned(),
+        ErrorBound::None => format!("states at most {measured_m:.3} m"),
     }
 }
 
@@ -101,11 +101,11 @@ fn is_near(a: &Affine, b: &Affine, (width, height): (usize, usize)) -> bool {
 fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mismatch> {
     let header = terrain.header();
     let measured_m = header.statistics.max_error_m;
-    let allowed_m = match header.promise {
-        Promise::MaxError(bound) => bound,
-        Promise::Lossless { .. } => 0.0,
+    let allowed_m = match header.bound {
+        ErrorBound::MaxError(bound) => bound,
+        ErrorBound::Lossless { .. } => 0.0,
         // Measured where the file was made; the networks of another machine may round otherwise.
-        Promise::None => 1.01 * measured_m + 1e-3,
+        ErrorBound::None => 1.01 * measured_m + 1e-3,
     };
     let Some(grid) = header.pyramid.grid(0) else {
         return Ok(());
@@ -147,7 +147,7 @@ fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mis
                 column,
                 row,
                 off_m: worst.1,
-                promise: header.promise,
+                promise: header.bound,
                 measured_m,
             });
         }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use terrane_codec::format::{
-    GeoKeys, Header, Integers, Layer, Method, ModelId, Promise, Pyramid, Record, Samples,
-    Statistics, TileStatistics, Writer, record,
+    ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, Method, ModelId, Pyramid, Record,
+    Samples, Statistics, TileStatistics, Writer, record,
 };
 use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
 use terrane_networks::model::CONFIG_KEY;
@@ -33,13 +33,13 @@ fn head(pyramid: Pyramid, method: Method) -> Header {
         pyramid,
         method,
         affine: [500_000.0, 1.0, 0.0, 5_200_000.0, 0.0, -1.0],
-        is_placed: true,
+        is_georeferenced: true,
         pixel_is_point: false,
         epsg: [32632, 0],
         geo_keys: GeoKeys::default(),
         wkt: String::new(),
         samples: Samples::default(),
-        promise: Promise::MaxError(0.1),
+        bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
         model: None,
     }
@@ -342,11 +342,13 @@ fn integers_belong_to_every_method() {
         statistics: TileStatistics::default(),
         missing: None,
         layer: Layer::Integers(Integers {
-            origin_m: 400.0,
-            step_m: 1.0,
+            scale: IntegerScale::Step {
+                origin_m: 400.0,
+                step_m: 1.0,
+            },
             values: vec![0; 256 * 256],
         }),
-        remains: None,
+        residual: None,
     };
     let bytes = tile.to_bytes(0, 256);
     record::check(&bytes, 0).unwrap();

@@ -7,7 +7,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use terrane_format::{
-    GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Writer,
+    ErrorBound, GeoKeys, Header, Method, ModelId, Pyramid, Samples, Statistics, Writer,
 };
 
 use crate::{complaint, json, stdout, terrane};
@@ -29,7 +29,7 @@ fn write_head(path: &Path, text: &str) {
         pyramid: Pyramid::new(64, 64, 64, 1).unwrap(),
         method: Method::Context,
         affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
-        is_placed: true,
+        is_georeferenced: true,
         pixel_is_point: false,
         epsg: [0, 0],
         geo_keys: GeoKeys {
@@ -62,7 +62,7 @@ fn write_head(path: &Path, text: &str) {
             description: text.to_owned(),
             ..Samples::default()
         },
-        promise: Promise::None,
+        bound: ErrorBound::None,
         statistics: Statistics::default(),
         model: Some(ModelId {
             sha256: [0xab; 32],

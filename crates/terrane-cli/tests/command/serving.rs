@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use terrane_format::{
-    GeoKeys, Header, Integers, Layer, LevelTile, Method, Promise, Pyramid, Record, Samples,
-    Statistics, TileId, TileStatistics, Window, Writer,
+    ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, LevelTile, Method, Pyramid, Record,
+    Samples, Statistics, TileId, TileStatistics, Window, Writer,
 };
 use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Output, SampleType, Storage};
 
@@ -678,7 +678,7 @@ fn write_without_overviews(
         pyramid: pyramid.clone(),
         method: Method::Integers,
         affine,
-        is_placed: true,
+        is_georeferenced: true,
         pixel_is_point: false,
         epsg: [0, 0],
         geo_keys: GeoKeys {
@@ -688,7 +688,7 @@ fn write_without_overviews(
         },
         wkt: String::new(),
         samples: Samples::default(),
-        promise: Promise::MaxError(0.1),
+        bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
         model: None,
     };
@@ -712,11 +712,13 @@ fn write_without_overviews(
             statistics: TileStatistics::default(),
             missing: None,
             layer: Layer::Integers(Integers {
-                origin_m: 500.0,
-                step_m: 0.2,
+                scale: IntegerScale::Step {
+                    origin_m: 500.0,
+                    step_m: 0.2,
+                },
                 values: (0..side * side).map(|index| left + index % side).collect(),
             }),
-            remains: None,
+            residual: None,
         };
         let number = pyramid.number(place).unwrap();
         writer

@@ -1,7 +1,7 @@
 //! A record back to heights.
 
 use terrane_format::record::{Layer, Record};
-use terrane_format::{Promise, Window};
+use terrane_format::{ErrorBound, Window};
 
 use super::{Tile, integers, residual};
 use crate::Error;
@@ -21,10 +21,10 @@ pub struct TileDecoder {
 
 impl TileDecoder {
     /// The decoder of files with an error bound.
-    pub fn new(model: Option<FileModel>, bound: Promise) -> Self {
+    pub fn new(model: Option<FileModel>, bound: ErrorBound) -> Self {
         Self {
             model,
-            as_f32: bound == Promise::Lossless { as_f32: true },
+            as_f32: bound == ErrorBound::Lossless { as_f32: true },
         }
     }
 
@@ -34,16 +34,16 @@ impl TileDecoder {
         let missing = record.missing.as_deref();
         let heights = match &record.layer {
             Layer::Integers(layer) => integers::decode(layer, missing, window.width, self.as_f32),
-            Layer::Details(layer) => {
+            Layer::Wavelet(layer) => {
                 let mut heights = self.decode_wavelet(layer, window)?;
-                if let Some(residual) = &record.remains {
+                if let Some(residual) = &record.residual {
                     residual::add(&mut heights, residual);
                 }
                 heights
             }
             Layer::Tokens(bytes) => {
                 let (heights, decoded) =
-                    self.decode_tokens(bytes, record.remains.as_ref(), window)?;
+                    self.decode_tokens(bytes, record.residual.as_ref(), window)?;
                 tokens = Some(decoded);
                 heights
             }

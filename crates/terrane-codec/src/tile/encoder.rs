@@ -1,7 +1,7 @@
 //! Heights to a record: which codec takes a tile, and what is measured of it.
 
 use terrane_format::Window;
-use terrane_format::record::{CodedRecord, Layer, Record, Remains, TileStatistics};
+use terrane_format::record::{CodedRecord, Layer, Record, Residual, TileStatistics};
 use terrane_format::tokens::Coding;
 
 use super::decoder::TileDecoder;
@@ -98,7 +98,7 @@ impl Candidate {
     pub(super) fn new(
         tile: &TileHeights,
         layer: Layer,
-        residual: Option<Remains>,
+        residual: Option<Residual>,
         heights: Vec<f64>,
     ) -> Self {
         let mut heights = heights;
@@ -109,7 +109,7 @@ impl Candidate {
             statistics: TileStatistics::default(),
             missing: tile.missing.clone(),
             layer,
-            remains: residual,
+            residual: residual,
         };
         Self {
             record: record.code(tile.window.width),

@@ -1,7 +1,7 @@
 //! A tile as integers of a step, or as the bits of its heights: always possible.
 
 use terrane_format::integers::Prediction;
-use terrane_format::record::{Integers, Layer};
+use terrane_format::record::{IntegerScale, Integers, Layer};
 
 use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
 use super::heights::{TileHeights, rounded};
@@ -40,8 +40,10 @@ impl TileEncoder {
         let is_countable = step_m > 0.0 && tile.max_abs() / step_m < MAX_STEPS;
         let integers = if is_countable {
             Integers {
-                origin_m: 0.0,
-                step_m,
+                scale: IntegerScale::Step {
+                    origin_m: 0.0,
+                    step_m,
+                },
                 values: rounded(tile.heights, step_m),
             }
         } else {
@@ -58,8 +60,10 @@ impl TileEncoder {
 /// A tile whose heights are all the same.
 pub(super) fn encode_flat(tile: &TileHeights, height: f64) -> Candidate {
     let integers = Integers {
-        origin_m: height,
-        step_m: 1.0,
+        scale: IntegerScale::Step {
+            origin_m: height,
+            step_m: 1.0,
+        },
         values: vec![0; tile.heights.len()],
     };
     let heights = vec![height; tile.heights.len()];
@@ -114,8 +118,11 @@ fn as_bits(tile: &TileHeights) -> Integers {
             _ => ordered(height.to_bits().cast_signed(), i64::MAX),
         });
     Integers {
-        origin_m: 0.0,
-        step_m: if is_f32 { 0.0 } else { -1.0 },
+        scale: if is_f32 {
+            IntegerScale::F32Bits
+        } else {
+            IntegerScale::F64Bits
+        },
         values: values.collect(),
     }
 }
@@ -126,34 +133,29 @@ fn ordered(bits: i64, magnitude: i64) -> i64 {
 }
 
 fn metres(integers: &Integers) -> Vec<f64> {
-    let Integers {
-        origin_m,
-        step_m,
-        values,
-    } = integers;
-    if *step_m > 0.0 {
-        return values
-            .iter()
+    let values = integers.values.iter();
+    match integers.scale {
+        IntegerScale::Step { origin_m, step_m } => values
             .map(|&value| origin_m + value as f64 * step_m)
-            .collect();
-    }
-    values
-        .iter()
-        .map(|&value| {
-            if *step_m == 0.0 {
+            .collect(),
+        IntegerScale::F32Bits => values
+            .map(|&value| {
                 let bits = if value < 0 {
                     (!value as u32) | 1 << 31
                 } else {
                     value as u32
                 };
                 f64::from(f32::from_bits(bits))
-            } else {
+            })
+            .collect(),
+        IntegerScale::F64Bits => values
+            .map(|&value| {
                 f64::from_bits(if value < 0 {
                     (!value).cast_unsigned() | 1 << 63
                 } else {
                     value.cast_unsigned()
                 })
-            }
-        })
-        .collect()
+            })
+            .collect(),
+    }
 }

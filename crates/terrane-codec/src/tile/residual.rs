@@ -1,7 +1,7 @@
 //! What a layer leaves over: differences in steps, added to what it decodes to.
 
 use terrane_format::integers::{self, Prediction};
-use terrane_format::record::Remains;
+use terrane_format::record::Residual;
 
 use super::heights::{TileHeights, rounded};
 use crate::step_search::bisect;
@@ -37,15 +37,15 @@ pub(super) fn step_for_bytes(
 }
 
 /// Differences in steps.
-pub(super) fn residual(differences: &[f64], step_m: f64) -> Remains {
-    Remains {
+pub(super) fn residual(differences: &[f64], step_m: f64) -> Residual {
+    Residual {
         step_m,
         values: rounded(differences, step_m),
     }
 }
 
 /// What a residual stands for, in metres, added to heights and given back.
-pub(super) fn add(heights: &mut [f64], residual: &Remains) -> Vec<f64> {
+pub(super) fn add(heights: &mut [f64], residual: &Residual) -> Vec<f64> {
     let metres: Vec<f64> = residual
         .values
         .iter()

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use half::f16;
 use terrane_format::Window;
 use terrane_format::integers::Prediction;
-use terrane_format::record::{Layer, Remains};
+use terrane_format::record::{Layer, Residual};
 use terrane_format::tokens::Tokens;
 
 use super::decoder::TileDecoder;
@@ -119,7 +119,7 @@ impl TileEncoder {
             Rate::Bpp(target) => {
                 let budget = target * tile.heights.len() as f64 / 8.0 - bytes.len() as f64;
                 let largest = tile.rmse(&differences, None);
-                step_for_bytes(tile, &differences, Prediction::Nought, (budget, largest))
+                step_for_bytes(tile, &differences, Prediction::Zero, (budget, largest))
             }
         };
         let residual = step_m.map(|step_m| residual(&differences, step_m));
@@ -137,7 +137,7 @@ impl TileDecoder {
     pub(super) fn decode_tokens(
         &self,
         bytes: &[u8],
-        residual: Option<&Remains>,
+        residual: Option<&Residual>,
         window: Window,
     ) -> Result<(Vec<f64>, DecodedTokens), Error> {
         let model = self.model.as_ref().and_then(FileModel::tokens);

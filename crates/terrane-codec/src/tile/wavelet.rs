@@ -1,8 +1,8 @@
 //! A tile by the context codec: the step that gives a rate, and what the wavelet leaves over.
 
-use terrane_context::{Codec, Effort, Grid, Tile as Coefficients, Transform};
+use terrane_context::{Codec, Coefficients, Matrix, Quantiser, Transform};
 use terrane_format::Window;
-use terrane_format::record::{Details, Layer};
+use terrane_format::record::{Layer, WaveletLayer};
 
 use super::decoder::TileDecoder;
 use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
@@ -29,14 +29,14 @@ struct Search {
 
 impl TileEncoder {
     /// How symbols are chosen where the mean square error counts.
-    fn choice(&self) -> Effort {
+    fn choice(&self) -> Quantiser {
         match self.effort {
-            0 => Effort {
-                bit_worth: 0.0,
+            0 => Quantiser {
+                lambda: 0.0,
                 dead_zone: 0.12,
             },
-            _ => Effort {
-                bit_worth: 0.12,
+            _ => Quantiser {
+                lambda: 0.12,
                 dead_zone: 0.0,
             },
         }
@@ -136,9 +136,9 @@ impl TileEncoder {
             2 => (&[1.8, 2.2, 2.7], &[0.1]),
             _ => (&[1.8, 2.2, 2.7], &[0.06, 0.1, 0.15]),
         };
-        let efforts = worths.iter().map(|&bit_worth| Effort {
-            bit_worth,
-            dead_zone: if bit_worth > 0.0 { 0.0 } else { 0.1 },
+        let efforts = worths.iter().map(|&lambda| Quantiser {
+            lambda,
+            dead_zone: if lambda > 0.0 { 0.0 } else { 0.1 },
         });
         let wavelets = efforts.flat_map(|effort| {
             let code = move |step: &f64| tile.lossy(step * bound, effort, Some(within));
@@ -192,7 +192,7 @@ impl TileDecoder {
     /// Heights from coefficients.
     pub(super) fn decode_wavelet(
         &self,
-        details: &Details,
+        details: &WaveletLayer,
         window: Window,
     ) -> Result<Vec<f64>, Error> {
         let codec = self.model.as_ref().and_then(FileModel::context);
@@ -206,7 +206,7 @@ impl TileDecoder {
     }
 }
 
-fn transform(details: &Details) -> Transform {
+fn transform(details: &WaveletLayer) -> Transform {
     if details.is_lossless {
         Transform::Lossless
     } else {
@@ -215,8 +215,8 @@ fn transform(details: &Details) -> Transform {
 }
 
 /// Metres from what the codec gives back.
-fn heights(details: &Details, decoded: &Grid<i64>, as_f32: bool) -> Vec<f64> {
-    let unit = transform(details).unit();
+fn heights(details: &WaveletLayer, decoded: &Matrix<i64>, as_f32: bool) -> Vec<f64> {
+    let unit = transform(details).substeps();
     let offset = details.offset.wrapping_mul(unit);
     let step_m = details.step_m / unit as f64;
     decoded
@@ -261,7 +261,7 @@ impl Filled<'_> {
     }
 
     /// With a step, within a bound where one is given.
-    fn lossy(&self, step_m: f64, effort: Effort, within: Option<f64>) -> Option<Candidate> {
+    fn lossy(&self, step_m: f64, effort: Quantiser, within: Option<f64>) -> Option<Candidate> {
         // As it will be stored.
         let step_m = f64::from(step_m as f32);
         let offset = self.offset(step_m)?;
@@ -271,16 +271,16 @@ impl Filled<'_> {
             .iter()
             .map(|height| height / step_m - offset)
             .collect();
-        let tile = Coefficients::lossy(&Grid::from_values(width, height, values)?)?;
+        let tile = Coefficients::lossy(&Matrix::from_values(width, height, values)?)?;
         let (bytes, decoded) = self.codec.encode(&tile, effort);
-        let details = Details {
+        let details = WaveletLayer {
             is_lossless: false,
             step_m,
             offset: offset as i64,
             bytes,
         };
         let heights = heights(&details, &decoded, false);
-        let remains = within.and_then(|within| {
+        let residual = within.and_then(|within| {
             let differences = self.source.differences(&heights);
             let is_needed = self
                 .source
@@ -288,8 +288,8 @@ impl Filled<'_> {
                 .any(|difference| difference.abs() > within);
             is_needed.then(|| residual(&differences, 2.0 * within))
         });
-        let layer = Layer::Details(details);
-        Some(Candidate::new(self.source, layer, remains, heights))
+        let layer = Layer::Wavelet(details);
+        Some(Candidate::new(self.source, layer, residual, heights))
     }
 
     /// Rounded to whole steps, and these without loss.
@@ -301,16 +301,16 @@ impl Filled<'_> {
             .iter()
             .map(|height| (height / step_m).round() as i64 - offset as i64)
             .collect();
-        let tile = Coefficients::lossless(&Grid::from_values(width, height, values)?)?;
-        let (bytes, decoded) = self.codec.encode(&tile, Effort::NONE);
-        let details = Details {
+        let tile = Coefficients::lossless(&Matrix::from_values(width, height, values)?)?;
+        let (bytes, decoded) = self.codec.encode(&tile, Quantiser::ROUNDING);
+        let details = WaveletLayer {
             is_lossless: true,
             step_m,
             offset: offset as i64,
             bytes,
         };
         let heights = heights(&details, &decoded, as_f32);
-        let layer = Layer::Details(details);
+        let layer = Layer::Wavelet(details);
         Some(Candidate::new(self.source, layer, None, heights))
     }
 }

@@ -1,7 +1,7 @@
 //! A complete training of the context codec, as TOML with every value stated.
 
 use serde::{Deserialize, Serialize};
-use terrane_context::{BANDS, MOST_WIDTH, PHASES, Widths};
+use terrane_context::{BANDS, MAX_WIDTH, PHASES, Widths};
 use terrane_networks::blocks::{Check, SettingError};
 
 use crate::config::{are_amounts, are_parts, are_shares, are_steps, check_each, is_some};
@@ -35,7 +35,7 @@ impl ContextConfig {
     /// Refuses values that no training can have.
     pub(crate) fn check(&self) -> Check {
         let Widths {
-            reach,
+            radius,
             stem,
             trunk,
             hidden,
@@ -43,12 +43,12 @@ impl ContextConfig {
             dequantiser,
         } = self.widths;
         for (key, value, least, most) in [
-            ("widths.reach", reach, 1, 2),
-            ("widths.stem", stem, 1, MOST_WIDTH),
-            ("widths.trunk", trunk, 1, MOST_WIDTH),
-            ("widths.hidden", hidden, 1, MOST_WIDTH),
-            ("widths.last", last, 1, MOST_WIDTH),
-            ("widths.dequantiser", dequantiser, 0, MOST_WIDTH),
+            ("widths.reach", radius, 1, 2),
+            ("widths.stem", stem, 1, MAX_WIDTH),
+            ("widths.trunk", trunk, 1, MAX_WIDTH),
+            ("widths.hidden", hidden, 1, MAX_WIDTH),
+            ("widths.last", last, 1, MAX_WIDTH),
+            ("widths.dequantiser", dequantiser, 0, MAX_WIDTH),
         ] {
             if !(least..=most).contains(&value) {
                 let must = format!("be from {least} to {most}");

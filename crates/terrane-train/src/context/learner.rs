@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor, TensorData};
 use terrane_context::{
-    BANDS, GREATEST, LayerWeights, PHASES, SCALE_AT_NOUGHT, SCALE_PER_UNIT, WEIGHT_UNIT, Widths,
+    BANDS, LayerWeights, MAX_MAGNITUDE, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT, WEIGHT_UNIT, Widths,
     scale,
 };
 use terrane_networks::blocks::Dense;
@@ -26,7 +26,7 @@ fn rounded<const D: usize>(value: Tensor<D>, unit: f32) -> Tensor<D> {
 }
 
 fn apply(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
-    let most = GREATEST / WEIGHT_UNIT;
+    let most = MAX_MAGNITUDE / WEIGHT_UNIT;
     let weight = rounded(layer.weight.val().clamp(-most, most), WEIGHT_UNIT);
     let y = x.matmul(weight);
     match &layer.bias {
@@ -37,7 +37,7 @@ fn apply(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
 
 fn activated(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
     rounded(
-        apply(layer, x).clamp(0.0, GREATEST / INPUT_UNIT),
+        apply(layer, x).clamp(0.0, MAX_MAGNITUDE / INPUT_UNIT),
         INPUT_UNIT,
     )
 }
@@ -95,7 +95,7 @@ impl ContextLearner {
         let index = outputs.narrow(1, 1, 1).reshape([count]);
         let index = index
             .mul_scalar(SCALE_PER_UNIT)
-            .add_scalar(SCALE_AT_NOUGHT)
+            .add_scalar(SCALE_AT_ZERO)
             .clamp(0.0, 160.0);
         let octave = (scale(6.0) / scale(0.0)).ln() / 6.0;
         let scale = index.mul_scalar(octave).exp().mul_scalar(scale(0.0));
@@ -140,7 +140,11 @@ impl ContextLearner {
                 let [outputs, inputs] = weight.dims();
                 let weights = read(weight.reshape([outputs * inputs]))?
                     .iter()
-                    .map(|weight| (weight * WEIGHT_UNIT).round().clamp(-GREATEST, GREATEST) as i8)
+                    .map(|weight| {
+                        (weight * WEIGHT_UNIT)
+                            .round()
+                            .clamp(-MAX_MAGNITUDE, MAX_MAGNITUDE) as i8
+                    })
                     .collect();
                 let bias = match &layer.bias {
                     Some(bias) => read(bias.val())?
@@ -158,7 +162,7 @@ impl ContextLearner {
 #[cfg(test)]
 mod tests {
     use terrane_codec::random::Random;
-    use terrane_context::{Codec, Model, Taps, to_bytes};
+    use terrane_context::{Codec, ProbabilityModel, Taps, to_bytes};
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
@@ -166,7 +170,7 @@ mod tests {
     use crate::context::samples::draw;
 
     const WIDTHS: Widths = Widths {
-        reach: 2,
+        radius: 2,
         stem: 12,
         trunk: 10,
         hidden: 11,
@@ -180,7 +184,7 @@ mod tests {
         let device = Device::flex();
         let learner = ContextLearner::new(&WIDTHS, 5, &device);
         let bytes = to_bytes("test", &WIDTHS, &learner.weights().unwrap(), &[]).unwrap();
-        let codec = Codec::new(Model::from_bytes(&bytes).unwrap());
+        let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
         let recipe = Recipe {
             width: 128,
             height: 128,
@@ -192,7 +196,7 @@ mod tests {
             splits: Vec::new(),
             augment: true,
         };
-        let taps = Taps::new(WIDTHS.reach);
+        let taps = Taps::new(WIDTHS.radius);
         for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
             let rate = RateConfig {
                 finest: 2e-3,

@@ -4,7 +4,8 @@
 
 use terrane_codec::random::Random;
 use terrane_context::{
-    BANDS, CONSTANTS, Effort, Grid, PHASES, Planes, Split, Tap, Taps, Tile, Transform, UNIT,
+    BANDS, CONSTANTS, Coefficients, Matrix, PHASES, Planes, Quantiser, SUBSTEPS, Subbands, Tap,
+    Taps, Transform,
 };
 
 use crate::context::config::{DataConfig, RateConfig};
@@ -45,17 +46,17 @@ pub(crate) struct Batch {
 /// A level of a tile as the network sees it.
 struct Level {
     planes: Planes,
-    symbols: [Grid<i64>; BANDS],
+    symbols: [Matrix<i64>; BANDS],
     /// What was rounded away, in steps.
-    remains: [Grid<f32>; BANDS],
+    residual: [Matrix<f32>; BANDS],
 }
 
 /// A tile in the steps of a random rate.
 pub(crate) struct Drawn {
     /// Coefficients in steps.
-    pub(crate) tile: Tile,
+    pub(crate) tile: Coefficients,
     /// How they are rounded.
-    pub(crate) effort: Effort,
+    pub(crate) effort: Quantiser,
 }
 
 /// Cuts, turns and scales a tile by chance.
@@ -97,35 +98,35 @@ pub(crate) fn draw(
             .iter()
             .map(|height| ((height - mean) / step).round() as i64)
             .collect();
-        Tile::lossless(&Grid::from_values(size, size, values)?)?
+        Coefficients::lossless(&Matrix::from_values(size, size, values)?)?
     } else {
         let step = range * between(random, rate.finest, rate.coarsest);
         let values = cut.iter().map(|height| (height - mean) / step).collect();
-        Tile::lossy(&Grid::from_values(size, size, values)?)?
+        Coefficients::lossy(&Matrix::from_values(size, size, values)?)?
     };
     let dead_zone = if is_lossless {
         0.0
     } else {
         rate.dead_zone * random.unit()
     };
-    let effort = Effort {
+    let effort = Quantiser {
         dead_zone,
-        ..Effort::NONE
+        ..Quantiser::ROUNDING
     };
     Some(Drawn { tile, effort })
 }
 
 fn levels(drawn: &Drawn) -> Vec<Level> {
     let tile = &drawn.tile;
-    let unit = tile.transform.unit();
-    let mut low = tile.coarsest.map(|value| value.round() as i64 * unit);
-    let mut parents: Option<[Grid<i64>; BANDS]> = None;
+    let unit = tile.transform.substeps();
+    let mut low = tile.ll.map(|value| value.round() as i64 * unit);
+    let mut parents: Option<[Matrix<i64>; BANDS]> = None;
     let mut levels = Vec::new();
     for (finer, bands) in tile.levels.iter().enumerate().rev() {
         let symbols = bands
             .each_ref()
             .map(|band| band.map(|value| drawn.effort.nearest(value)));
-        let remains = std::array::from_fn(|band| Grid {
+        let residual = std::array::from_fn(|band| Matrix {
             width: bands[band].width,
             height: bands[band].height,
             values: bands[band]
@@ -135,21 +136,21 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
                 .map(|(value, &symbol)| (value - symbol as f64) as f32)
                 .collect(),
         });
-        let seen = low.map(|value| value * (UNIT / unit));
+        let seen = low.map(|value| value * (SUBSTEPS / unit));
         let mut planes = Planes::new(&seen, parents.as_ref(), finer);
         planes.set_symbols(&symbols);
         levels.push(Level {
             planes,
             symbols: symbols.clone(),
-            remains,
+            residual,
         });
-        let details = Split {
-            low,
+        let details = Subbands {
+            ll: low,
             bands: symbols
                 .each_ref()
                 .map(|band| band.map(|symbol| symbol * unit)),
         };
-        low = tile.transform.join(details);
+        low = tile.transform.inverse(details);
         parents = Some(symbols);
     }
     levels
@@ -272,10 +273,10 @@ impl Batch {
                             place,
                             false,
                         );
-                        for remains in &level.remains {
-                            let is_there = place[0] < remains.width && place[1] < remains.height;
+                        for residual in &level.residual {
+                            let is_there = place[0] < residual.width && place[1] < residual.height;
                             let value = if is_there {
-                                remains.values[place[1] * remains.width + place[0]]
+                                residual.values[place[1] * residual.width + place[0]]
                             } else {
                                 0.0
                             };

@@ -8,7 +8,7 @@ use std::time::Instant;
 use burn::tensor::Device;
 use serde_json::json;
 use terrane_codec::random::Random;
-use terrane_context::{Codec, Effort, Grid, Model, Taps, Tile, to_bytes};
+use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, Taps, to_bytes};
 use terrane_geo::Existing;
 
 use crate::config::ConfigError;
@@ -34,8 +34,8 @@ const MEASURED: [f64; 3] = [1e-3, 5e-3, 2e-2];
 /// Tiles of the val split that are measured.
 const VALIDATED: usize = 12;
 /// What a bit is worth while counting: tables are for symbols chosen like those of an encoder.
-const COUNTED: Effort = Effort {
-    bit_worth: 0.1,
+const COUNTED: Quantiser = Quantiser {
+    lambda: 0.1,
     dead_zone: 0.05,
 };
 
@@ -148,7 +148,7 @@ fn batches(
 ) -> Receiver<Batch> {
     let (sender, batches) = sync_channel(AHEAD);
     std::thread::spawn(move || {
-        let taps = Taps::new(config.widths.reach);
+        let taps = Taps::new(config.widths.radius);
         for step in first..config.train.steps {
             let mut random = Random::new(config.seed, step as u64);
             let mut drawn = Vec::with_capacity(config.train.batch);
@@ -180,7 +180,7 @@ fn model_bytes(
 
 fn codec(config: &ContextConfig, learner: &ContextLearner, counts: &[Vec<u64>]) -> Result<Codec> {
     let bytes = model_bytes(config, learner, counts)?;
-    Ok(Codec::new(Model::from_bytes(&bytes)?))
+    Ok(Codec::new(ProbabilityModel::from_bytes(&bytes)?))
 }
 
 /// Real bits per pixel on the val split at a few steps.
@@ -205,7 +205,8 @@ fn measure(codec: &Codec, dataset: &Dataset) -> Result<Vec<f64>> {
                 .iter()
                 .map(|&height| f64::from(height - low) / (range * part))
                 .collect();
-            let tile = Grid::from_values(side, side, values).and_then(|grid| Tile::lossy(&grid));
+            let tile =
+                Matrix::from_values(side, side, values).and_then(|grid| Coefficients::lossy(&grid));
             let Some(tile) = tile else { continue };
             let (bytes, _) = codec.encode(&tile, COUNTED);
             *rate += bytes.len() as f64 * 8.0 / (side * side * numbers.len()) as f64;

@@ -263,7 +263,7 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                 let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
                 all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
             }
-            Layer::Details(details) => {
+            Layer::Wavelet(details) => {
                 let bytes = terrain
                     .reader()
                     .embedded_model(terrain.memory())
@@ -284,7 +284,7 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                 all.extend(decoded.values);
             }
         }
-        all.extend(record.remains.iter().flat_map(|remains| &remains.values));
+        all.extend(record.residual.iter().flat_map(|residual| &residual.values));
     }
     all
 }
@@ -351,7 +351,7 @@ fn golden_files_are_read_as_ever() {
             terrain.reader().tile(place).unwrap(),
         ) {
             assert!(
-                matches!(first.layer, Layer::Details(_)),
+                matches!(first.layer, Layer::Wavelet(_)),
                 "{name}: no details"
             );
         }

@@ -88,7 +88,7 @@ fn a_tile_that_is_absent_is_not_one_that_is_damaged() {
     };
     let terrain = crate::open(&file);
     assert!(terrain.tile(place(0)).unwrap().is_none());
-    let at = terrain.reader().place(place(1)).unwrap().unwrap();
+    let at = terrain.reader().locate(place(1)).unwrap().unwrap();
     file[at.offset as usize + 5] ^= 1;
     let terrain = crate::open(&file);
     assert!(terrain.tile(place(0)).unwrap().is_none());

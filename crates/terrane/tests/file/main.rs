@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use terrane_codec::encode::Encoding;
 use terrane_codec::format::{
-    Coding, GeoKeys, Header, Method, ModelId, Promise, Pyramid, Samples, Statistics, Window,
+    Coding, ErrorBound, GeoKeys, Header, Method, ModelId, Pyramid, Samples, Statistics, Window,
 };
 use terrane_codec::journal::Journal;
 use terrane_codec::{
@@ -116,7 +116,7 @@ impl Raster {
                 .as_ref()
                 .map_or(Method::Integers, FileModel::method),
             affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
-            is_placed: true,
+            is_georeferenced: true,
             pixel_is_point: false,
             epsg: [2056, 5728],
             geo_keys: GeoKeys {
@@ -129,12 +129,12 @@ impl Raster {
                 nodata: Some(-9999.0),
                 ..Samples::default()
             },
-            promise: match codec.rate {
-                Rate::MaxError(bound) => Promise::MaxError(bound),
-                Rate::Lossless => Promise::Lossless {
+            bound: match codec.rate {
+                Rate::MaxError(bound) => ErrorBound::MaxError(bound),
+                Rate::Lossless => ErrorBound::Lossless {
                     as_f32: codec.is_f32,
                 },
-                _ => Promise::None,
+                _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
             model: codec.model.as_ref().map(|model| ModelId {

@@ -138,7 +138,7 @@ fn rmse_and_bits_come_out_as_asked() {
                 level: 0,
                 id: TileId { column: 1, row: 0 },
             };
-            let bytes = terrain.reader().place(place).unwrap().unwrap().length as f64;
+            let bytes = terrain.reader().locate(place).unwrap().unwrap().length as f64;
             let bpp = bytes * 8.0 / 65_536.0;
             assert!((bpp / target - 1.0).abs() < 0.02, "{bpp} for {target}");
         }

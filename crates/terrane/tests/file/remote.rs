@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use terrane_codec::format::{
-    GeoKeys, Header, Integers, Layer, LevelTile, Method, Promise, Pyramid, Reader, Record, Samples,
-    Source, Statistics, TileId, TileStatistics, Writer,
+    ByteSource, ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, LevelTile, Method,
+    Pyramid, Reader, Record, Samples, Statistics, TileId, TileStatistics, Writer,
 };
 use terrane_codec::{RemoteFile, RemoteOptions, Terrain, TerrainOptions};
 
@@ -97,13 +97,13 @@ fn country() -> Vec<u8> {
         pyramid: pyramid.clone(),
         method: Method::Integers,
         affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
-        is_placed: true,
+        is_georeferenced: true,
         pixel_is_point: false,
         epsg: [2056, 0],
         geo_keys: GeoKeys::default(),
         wkt: String::new(),
         samples: Samples::default(),
-        promise: Promise::MaxError(0.1),
+        bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
         model: None,
     };
@@ -116,11 +116,13 @@ fn country() -> Vec<u8> {
             statistics: TileStatistics::default(),
             missing: None,
             layer: Layer::Integers(Integers {
-                origin_m: 0.0,
-                step_m: 0.1,
+                scale: IntegerScale::Step {
+                    origin_m: 0.0,
+                    step_m: 0.1,
+                },
                 values,
             }),
-            remains: None,
+            residual: None,
         };
         writer.tile(number, &record.to_bytes(number, 16)).unwrap();
     }

@@ -218,7 +218,7 @@ struct Counted {
     reads: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
-impl terrane_codec::format::Source for Counted {
+impl terrane_codec::format::ByteSource for Counted {
     fn read(&self, offset: u64, length: usize) -> terrane_codec::format::Result<Vec<u8>> {
         self.reads
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 /// A rectangle of numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grid<T> {
+pub struct Matrix<T> {
     /// Columns.
     pub width: usize,
     /// Rows.
@@ -11,8 +11,8 @@ pub struct Grid<T> {
     pub values: Vec<T>,
 }
 
-impl<T: Copy + Default> Grid<T> {
-    /// A rectangle of noughts.
+impl<T: Copy + Default> Matrix<T> {
+    /// A rectangle of zeros.
     pub fn new(width: usize, height: usize) -> Self {
         Self {
             width,
@@ -31,8 +31,8 @@ impl<T: Copy + Default> Grid<T> {
     }
 
     /// Every number made another.
-    pub fn map<U>(&self, make: impl Fn(T) -> U) -> Grid<U> {
-        Grid {
+    pub fn map<U>(&self, make: impl Fn(T) -> U) -> Matrix<U> {
+        Matrix {
             width: self.width,
             height: self.height,
             values: self.values.iter().map(|&value| make(value)).collect(),
@@ -49,7 +49,7 @@ impl<T: Copy + Default> Grid<T> {
         &mut self.values[row * self.width..][..self.width]
     }
 
-    /// The number at a place, or at the nearest one inside.
+    /// The number at a column and row, or at the nearest ones inside.
     pub fn clamped(&self, column: isize, row: isize) -> T {
         let column = column.clamp(0, self.width as isize - 1) as usize;
         let row = row.clamp(0, self.height as isize - 1) as usize;
