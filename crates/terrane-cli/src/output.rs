@@ -39,6 +39,38 @@ fn lines(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// Settings that the library's messages name, in backquotes as Python spells them.
+const SETTINGS: [&str; 18] = [
+    "any_extension",
+    "bbox",
+    "bits",
+    "bpp",
+    "embed_model",
+    "fixed_width",
+    "level",
+    "lossless",
+    "max_error",
+    "memory_limit",
+    "method",
+    "model",
+    "overwrite",
+    "per_tile",
+    "remote_timeout",
+    "resolution",
+    "rmse",
+    "tile",
+];
+
+/// A message of the library as a user of the command reads it: with options instead of settings.
+fn with_options(message: &str) -> String {
+    SETTINGS
+        .iter()
+        .fold(message.to_owned(), |text, setting| {
+            let option = format!("--{}", setting.replace('_', "-"));
+            text.replace(&format!("`{setting}`"), &option)
+        })
+}
+
 /// An error and its causes in one sentence, each said once: some errors quote their causes, others leave them to whoever
 /// prints them.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
@@ -52,7 +84,7 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
             text.push_str(&part);
         }
     }
-    text
+    with_options(&text)
 }
 
 /// Says on standard error what went wrong; whatever it quotes, it is one line and tells no password.
@@ -137,6 +169,15 @@ mod tests {
         let back: String = serde_json::from_str(&lines(&json)).unwrap();
         assert_eq!(back, name);
         assert!(!lines(&json).contains(is_control));
+    }
+
+    #[test]
+    fn settings_of_the_library_are_options_of_the_command() {
+        let text = with_options("`max_error` must be above 0, not -1; see the feature `networks`");
+        assert_eq!(
+            text,
+            "--max-error must be above 0, not -1; see the feature `networks`"
+        );
     }
 
     #[test]

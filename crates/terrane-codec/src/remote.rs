@@ -105,7 +105,7 @@ impl RemoteFile {
     fn late(&self) -> Error {
         let seconds = self.timeout.as_secs_f64();
         self.error(format!(
-            "it did not answer within {seconds} s; --remote-timeout gives it longer"
+            "it did not answer within {seconds} s; `remote_timeout` gives it longer"
         ))
     }
 

@@ -59,6 +59,6 @@ mod tests {
         assert_eq!(resources(5000, 1 << 40).jobs_of(1).unwrap(), MOST_JOBS);
         assert_eq!(resources(0, 1000).jobs_of(1).unwrap(), 1);
         let error = resources(8, 1_000_000).jobs_of(2_000_000).unwrap_err();
-        assert!(error.to_string().contains("--memory-limit"), "{error}");
+        assert!(error.to_string().contains("`memory_limit`"), "{error}");
     }
 }

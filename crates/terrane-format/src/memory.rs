@@ -15,7 +15,7 @@ pub struct MemoryLimit {
 /// More memory than may be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{what} would take {} MB of memory, and the limit is {} MB: {advice}raise it with --memory-limit",
+    "{what} would take {} MB of memory, and the limit is {} MB: {advice}raise it with `memory_limit`",
     needed.div_ceil(1_000_000), limit / 1_000_000
 )]
 pub struct MemoryError {
@@ -97,7 +97,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a strip would take 3 MB of memory, and the limit is 2 MB: decode a part, or raise it with --memory-limit"
+            "a strip would take 3 MB of memory, and the limit is 2 MB: decode a part, or raise it with `memory_limit`"
         );
         assert!(MemoryLimit::default().bytes <= DEFAULT);
         assert_eq!(after("MemTotal:   12 kB\n", "MemTotal:"), Some("12"));

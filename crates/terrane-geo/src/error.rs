@@ -105,7 +105,7 @@ pub enum Error {
     },
     /// The name of the output says that it is something else.
     #[error(
-        "{path}: would be {kind}, and .{ending} is the ending of {said}; name it .{right}, or add --any-extension"
+        "{path}: would be {kind}, and .{ending} is the ending of {said}; name it .{right}, or add `any_extension`"
     )]
     OtherEnding {
         /// The output.
@@ -123,7 +123,7 @@ pub enum Error {
     #[error(transparent)]
     Memory(#[from] terrane_format::MemoryError),
     /// The output exists and was not to be replaced.
-    #[error("{path}: exists already; use --overwrite to replace it")]
+    #[error("{path}: exists already; use `overwrite` to replace it")]
     Exists {
         /// The file.
         path: PathBuf,

@@ -57,7 +57,7 @@ pub enum NetworkError {
     Memory(#[from] MemoryError),
     /// There are no tables, or not those of the network.
     #[error(
-        "it has no tables for its symbols; `terrane tables MODEL OUT --data DIR` makes a model that has"
+        "it has no tables for its symbols; the command `terrane tables` makes a model that has"
     )]
     NoTables,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// A network would take more memory than it may.
-    #[error("{what} takes {}, and the limit is {:.1} GB: make it smaller, or raise --memory-limit", match bytes {
+    #[error("{what} takes {}, and the limit is {:.1} GB: make it smaller, or raise `memory_limit`", match bytes {
         Some(bytes) => format!("about {:.1} GB of memory", *bytes as f64 / 1e9),
         None => "more memory than can be counted".to_owned(),
     }, *limit as f64 / 1e9)]

@@ -72,7 +72,7 @@ mod tests {
                 .require("this", Some(2_000_000_001))
                 .unwrap_err()
                 .to_string(),
-            "this takes about 2.0 GB of memory, and the limit is 2.0 GB: make it smaller, or raise --memory-limit"
+            "this takes about 2.0 GB of memory, and the limit is 2.0 GB: make it smaller, or raise `memory_limit`"
         );
         let text = limit.require("this", None).unwrap_err().to_string();
         assert!(

@@ -211,7 +211,7 @@ impl View<'_> {
         Ok(self.terrain.memory().check(
             "writing so wide a raster",
             needed,
-            "decode a part with --bbox or an overview with --level, or ",
+            "decode a part with `bbox` or an overview with `level`, or ",
         )?)
     }
 

@@ -9,7 +9,7 @@ use terrane_codec::ModelError;
 #[non_exhaustive]
 pub enum Error {
     /// A setting that must be above nought.
-    #[error("--{name} must be above 0, not {value}")]
+    #[error("`{name}` must be above 0, not {value}")]
     NotPositive {
         /// The setting.
         name: &'static str,
@@ -17,10 +17,10 @@ pub enum Error {
         value: f64,
     },
     /// A setting of tokens for a method without.
-    #[error("only the neural representations have tokens: leave out --bits and --fixed-width")]
+    #[error("only the neural representations have tokens: leave out `bits` and `fixed_width`")]
     NoTokens,
     /// A model for a method without.
-    #[error("integers have no model: leave out --model and --embed-model")]
+    #[error("integers have no model: leave out `model` and `embed_model`")]
     NoModel,
     /// Tokens, and a build without networks.
     #[error(
@@ -31,7 +31,7 @@ pub enum Error {
         method: terrane_format::Method,
     },
     /// The program has no model of a method.
-    #[error("there is no model of this method in the program: give one with --model")]
+    #[error("there is no model of this method in the program: give one with `model`")]
     NoBuiltIn,
     /// The model is of another method than the one asked for.
     #[error("the model is of another method: it is a {name}")]
@@ -40,10 +40,10 @@ pub enum Error {
         name: String,
     },
     /// No loss with a network.
-    #[error("a network's floats cannot give every bit back: use --method context for --lossless")]
+    #[error("a network's floats cannot give every bit back: `lossless` needs the `method` context")]
     LossyNetwork,
     /// Tiles of another side than the model's.
-    #[error("this model works on tiles of {side} pixels: leave out --tile {tile}")]
+    #[error("this model works on tiles of {side} pixels: leave out `tile`, or let it be that instead of {tile}")]
     TileOfModel {
         /// The model's.
         side: usize,
@@ -51,7 +51,7 @@ pub enum Error {
         tile: u16,
     },
     /// Tiles of a side that no file can have.
-    #[error("--tile must be an even number from 16 to 4096, not {tile}")]
+    #[error("`tile` must be an even number from 16 to 4096, not {tile}")]
     TileSide {
         /// The side.
         tile: u16,
@@ -129,7 +129,7 @@ pub enum Error {
     #[error("the raster's transform cannot be inverted")]
     Singular,
     /// Pixels that are not square.
-    #[error("--resolution needs square pixels, and these are {width} by {height}")]
+    #[error("`resolution` needs square pixels, and these are {width} by {height}")]
     NotSquare {
         /// Width in map units.
         width: f64,
@@ -169,7 +169,7 @@ pub enum Error {
     },
     /// A rate of a whole file, which shards cannot have.
     #[error(
-        "--rmse and --bpp of a whole file need all its tiles at once, which shards do not have: give --max-error or --lossless, or add --per-tile"
+        "`rmse` and `bpp` of a whole file need all its tiles at once, which shards do not have: give `max_error` or `lossless`, or add `per_tile`"
     )]
     WholeRate,
     /// A text that is no plan.
@@ -206,7 +206,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A model that is not the one of the plan.
-    #[error("the plan needs the model {name} ({expected}): give it with --model")]
+    #[error("the plan needs the model {name} ({expected}): give it with `model`")]
     PlanModel {
         /// Its name.
         name: String,

@@ -107,7 +107,7 @@ impl Settings {
             }
         };
         Ok(match self.target {
-            Target::MaxError(bound) => Rate::MaxError(positive("max-error", bound)?),
+            Target::MaxError(bound) => Rate::MaxError(positive("max_error", bound)?),
             Target::Rmse(target) => Rate::Rmse(positive("rmse", target)?),
             Target::Bpp(target) => Rate::Bpp(positive("bpp", target)?),
             Target::Lossless => Rate::Lossless,
