@@ -26,6 +26,8 @@ pub mod limits;
 pub mod mask;
 mod memory;
 mod method;
+#[cfg(feature = "serde")]
+mod nodata;
 mod positioned;
 mod pyramid;
 mod reader;
