@@ -1,12 +1,13 @@
 //! Tables of a benchmark: one source for Markdown, CSV, JSON and HTML.
 
+use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::number::{MISSING, fixed, grouped};
-use crate::page::{escape, escape_markdown, prose, prose_markdown};
+use crate::text::{Prose, escape_markdown, prose_markdown};
 
 /// A table with more rows is folded on the page.
 const LONG: usize = 32;
@@ -224,73 +225,34 @@ impl Table {
 
     /// The table in HTML with its heading, its note, and its CSV and JSON to take away.
     pub(crate) fn html(&self) -> String {
-        let title = escape(&self.title);
-        let (open, close) = if self.rows.len() > LONG {
-            let summary = format!("<details><summary>{} rows</summary>\n", self.rows.len());
-            (summary, "</details>\n")
-        } else {
-            (String::new(), "")
+        let columns = self.columns.iter().enumerate();
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.iter().zip(&self.columns);
+            cells
+                .map(|(cell, column)| cell.shown(column.digits))
+                .collect()
+        });
+        let template = TableTemplate {
+            table: self,
+            is_folded: self.rows.len() > LONG,
+            columns: columns
+                .map(|(index, column)| HtmlColumn {
+                    head: &column.head,
+                    is_text: self.is_text(index),
+                })
+                .collect(),
+            rows: rows.collect(),
+            files: [
+                Download::new("CSV", "csv", "text/csv", &self.csv()),
+                Download::new(
+                    "JSON",
+                    "json",
+                    "application/json",
+                    &format!("{:#}\n", self.json()),
+                ),
+            ],
         };
-        let mut out = format!(
-            "<section class=\"table\" id=\"table-{}\">\n<h3>{title}</h3>\n{open}\
-             <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table>\n<thead><tr>",
-            escape(&self.name)
-        );
-        let class = |index| {
-            if self.is_text(index) {
-                " class=\"text\""
-            } else {
-                ""
-            }
-        };
-        for (index, column) in self.columns.iter().enumerate() {
-            let head = escape(&column.head);
-            out.push_str(&format!("<th scope=\"col\"{}>{head}</th>", class(index)));
-        }
-        out.push_str("</tr></thead>\n<tbody>\n");
-        for row in &self.rows {
-            out.push_str("<tr>");
-            for (index, (cell, column)) in row.iter().zip(&self.columns).enumerate() {
-                let (tag, scope) = if index == 0 {
-                    ("th", " scope=\"row\"")
-                } else {
-                    ("td", "")
-                };
-                let shown = escape(&cell.shown(column.digits));
-                out.push_str(&format!("<{tag}{scope}{}>{shown}</{tag}>", class(index)));
-            }
-            out.push_str("</tr>\n");
-        }
-        out.push_str("</tbody></table></div>\n");
-        out.push_str(close);
-        out.push_str("<p class=\"note\">");
-        if !self.note.is_empty() {
-            out.push_str(&format!("{} ", prose(&self.note)));
-        }
-        out.push_str(&self.downloads());
-        out.push_str("</p>\n</section>\n");
-        out
-    }
-
-    /// Links that hold the data themselves, so that the page stays whole wherever it is moved.
-    fn downloads(&self) -> String {
-        let link = |kind: &str, content: &str| {
-            let lower = kind.to_lowercase();
-            let (name, data) = (escape(&self.name), STANDARD.encode(content));
-            let mime = if lower == "csv" {
-                "text/csv"
-            } else {
-                "application/json"
-            };
-            format!(
-                "<a download=\"{name}.{lower}\" href=\"data:{mime};charset=utf-8;base64,{data}\">{kind}</a>"
-            )
-        };
-        format!(
-            "<span class=\"take\">{} {}</span>",
-            link("CSV", &self.csv()),
-            link("JSON", &format!("{:#}\n", self.json()))
-        )
+        template.render().expect("memory takes every table")
     }
 
     /// Whether a column holds words: then it starts at the left.
@@ -302,6 +264,40 @@ impl Table {
             Cell::Missing => (words, values),
         });
         words > values || (column == 0 && values == 0)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableTemplate<'a> {
+    table: &'a Table,
+    is_folded: bool,
+    columns: Vec<HtmlColumn<'a>>,
+    rows: Vec<Vec<String>>,
+    files: [Download; 2],
+}
+
+struct HtmlColumn<'a> {
+    head: &'a str,
+    is_text: bool,
+}
+
+/// A file that a link holds, so that the page stays whole wherever it is moved.
+struct Download {
+    name: &'static str,
+    extension: &'static str,
+    mime: &'static str,
+    base64: String,
+}
+
+impl Download {
+    fn new(name: &'static str, extension: &'static str, mime: &'static str, content: &str) -> Self {
+        Self {
+            name,
+            extension,
+            mime,
+            base64: STANDARD.encode(content),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::svg::{
 };
 use super::{Axis, Figure, Scale};
 use crate::number::{MISSING, short};
-use crate::page::escape;
+use crate::text::escape;
 
 const THICK: f64 = 17.0;
 const GAP: f64 = 4.0;

@@ -6,7 +6,7 @@ use super::svg::{
 };
 use super::{Axis, Figure, Series, Style};
 use crate::number::short;
-use crate::page::escape;
+use crate::text::escape;
 
 /// A name at the end of a line needs its line to end within this share of the right edge.
 const NEAR_END: f64 = 0.12;

@@ -1,7 +1,8 @@
 //! The sheet that charts are drawn on: its style, text that is measured and wrapped, marks and legends.
 
 use super::palette::SERIES;
-use crate::page::{COLOURS, Colour, escape, properties};
+use crate::page::{COLOURS, Colour, properties};
+use crate::text::escape;
 
 /// Size of ordinary text.
 pub(super) const TEXT: f64 = 12.5;
