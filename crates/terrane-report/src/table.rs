@@ -21,7 +21,7 @@ pub enum Cell {
     /// A measured number, shown with its column's digits and stored in full.
     Number(f64),
     /// A count.
-    Whole(u64),
+    Count(u64),
     /// Nothing was measured.
     Missing,
 }
@@ -57,13 +57,13 @@ impl From<Option<f64>> for Cell {
 
 impl From<u64> for Cell {
     fn from(count: u64) -> Self {
-        Self::Whole(count)
+        Self::Count(count)
     }
 }
 
 impl From<usize> for Cell {
     fn from(count: usize) -> Self {
-        Self::Whole(count as u64)
+        Self::Count(count as u64)
     }
 }
 
@@ -73,7 +73,7 @@ impl Cell {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(value) => fixed(*value, digits),
-            Self::Whole(count) => grouped(&count.to_string()),
+            Self::Count(count) => grouped(&count.to_string()),
             Self::Missing => MISSING.to_owned(),
         }
     }
@@ -84,7 +84,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Number(value) if value.is_nan() => String::new(),
             Self::Number(value) => format!("{value:?}"),
-            Self::Whole(count) => count.to_string(),
+            Self::Count(count) => count.to_string(),
             Self::Missing => String::new(),
         }
     }
@@ -213,7 +213,7 @@ impl Table {
                 let value = match cell {
                     Cell::Text(text) => Value::from(text.as_str()),
                     Cell::Number(value) => Value::from(*value),
-                    Cell::Whole(count) => Value::from(*count),
+                    Cell::Count(count) => Value::from(*count),
                     Cell::Missing => Value::Null,
                 };
                 (column.key.clone(), value)
@@ -260,7 +260,7 @@ impl Table {
         let cells = self.rows.iter().map(|row| &row[column]);
         let (words, values) = cells.fold((0, 0), |(words, values), cell| match cell {
             Cell::Text(_) => (words + 1, values),
-            Cell::Number(_) | Cell::Whole(_) => (words, values + 1),
+            Cell::Number(_) | Cell::Count(_) => (words, values + 1),
             Cell::Missing => (words, values),
         });
         words > values || (column == 0 && values == 0)

@@ -105,7 +105,7 @@ pub struct Derivatives<'a> {
 pub struct Summary {
     /// Number of tiles.
     pub tiles: usize,
-    /// Means of the tiles' values, but maxima over tiles where the name says `max`.
+    /// Means of the tiles' values, but maxima over tiles where the name has `max`.
     #[serde(flatten)]
     pub mean: TileMeasures,
     /// Largest of the tiles' mean gradient errors.
@@ -121,7 +121,7 @@ pub struct SeamMeasures {
     pub boundary_psnr_db: f64,
     /// PSNR of all other pixels.
     pub interior_psnr_db: f64,
-    /// Share of the pixels that are boundary.
+    /// Fraction of the pixels that are boundary.
     pub boundary_fraction: f64,
 }
 
@@ -135,11 +135,11 @@ impl SeamMeasures {
 /// Indices of tiles in three regimes of rising ruggedness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Regimes {
-    /// The third with the least gradient-magnitude error.
+    /// The third with the smallest gradient-magnitude error.
     pub flat: Vec<usize>,
     /// The middle third.
     pub hilly: Vec<usize>,
-    /// The third with the greatest gradient-magnitude error.
+    /// The third with the largest gradient-magnitude error.
     pub rugged: Vec<usize>,
 }
 
@@ -284,7 +284,7 @@ pub fn measure_masked(
     })
 }
 
-/// Summarises tiles by the means, or where the name says `max` the maxima, of their values.
+/// Summarises tiles by the means of their values, or the maxima where the name has `max`.
 pub fn mean(tiles: &[TileMeasures]) -> Result<Summary, MeasureError> {
     if tiles.is_empty() {
         return Err(MeasureError::TooFewTiles { found: 0 });
@@ -446,7 +446,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Sums over finite errors: a stencil that reaches nodata gives none, and does not count.
+/// Sums over finite errors: a stencil that touches nodata gives none, and does not count.
 #[derive(Default)]
 struct Errors {
     count: usize,

@@ -53,7 +53,7 @@ fn psnr_db(square_error: f32) -> f64 {
     -10.0 * f64::from(square_error).max(MIN_SQUARE_ERROR).log10()
 }
 
-/// Adds the errors of more tiles to curves that were looked at at the same steps.
+/// Adds the errors of more tiles to curves that were recorded at the same steps.
 fn extend(curves: &mut Vec<(usize, Vec<f32>)>, more: Vec<(usize, Vec<f32>)>) {
     if curves.is_empty() {
         *curves = more;

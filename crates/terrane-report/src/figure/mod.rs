@@ -99,7 +99,7 @@ impl Series {
 pub enum Scale {
     /// Equal steps for equal differences.
     Linear,
-    /// Equal steps for equal factors; what is not above zero has no place on it and is left out.
+    /// Equal steps for equal factors; values that are not above zero cannot be shown and are left out.
     Logarithmic,
 }
 

@@ -1,8 +1,8 @@
-//! A tile dataset on disk: square tiles of heights, each with its place, its source and its split.
+//! A tile dataset on disk: square tiles of heights, each with its position, its source and its split.
 //!
 //! ```text
 //! dataset.json   format, side, and the rasters the tiles were cut from, with their georeference
-//! tiles.csv      one line per tile: source, column, row, least and greatest height, standard deviation
+//! tiles.csv      one line per tile: source, column, row, minimum and maximum height, standard deviation
 //! heights.f32    side × side little-endian heights in metres per tile, in the order of tiles.csv
 //! ```
 
@@ -40,10 +40,12 @@ pub struct Source {
     pub split: String,
     /// Side of a pixel on the ground in metres.
     pub resolution_m: f64,
-    /// Its place: x, x per column, x per row, y, y per column, y per row, anchored as the system says.
+    /// Its affine transform: x, x per column, x per row, y, y per column, y per row, for the corner or the centre of a
+    /// pixel as its coordinate reference system has it.
     pub affine: [f64; 6],
-    /// Whether the place is stated by the file.
-    pub placed: bool,
+    /// Whether the file is georeferenced.
+    #[serde(rename = "placed")]
+    pub is_georeferenced: bool,
     /// Its coordinate reference system: the three `GeoTIFF` key arrays.
     pub geo_keys: (Vec<u16>, Vec<f64>, String),
 }
@@ -72,7 +74,7 @@ impl Source {
                 a.y_per_column,
                 a.y_per_row,
             ],
-            placed: info.georeference.placed,
+            is_georeferenced: info.georeference.placed,
             geo_keys: (crs.directory.clone(), crs.doubles.clone(), crs.text.clone()),
         }
     }
@@ -90,7 +92,7 @@ impl Source {
                 y_per_column,
                 y_per_row,
             },
-            placed: self.placed,
+            placed: self.is_georeferenced,
             crs: Crs {
                 directory,
                 doubles,
@@ -109,9 +111,9 @@ pub struct TileRecord {
     pub column: usize,
     /// Its first row in the source.
     pub row: usize,
-    /// Least height.
+    /// Minimum height.
     pub min_m: f32,
-    /// Greatest height.
+    /// Maximum height.
     pub max_m: f32,
     /// Standard deviation of the heights.
     pub std_m: f32,
@@ -380,13 +382,13 @@ pub struct SplitStatistics {
     pub tiles: usize,
     /// The pixel sizes that occur, from fine to coarse.
     pub resolutions_m: Vec<f64>,
-    /// Least height of all.
+    /// Minimum height of all.
     pub min_m: f64,
-    /// Greatest height of all.
+    /// Maximum height of all.
     pub max_m: f64,
-    /// Greatest minus least height of a tile, in the mean.
+    /// Range of heights of a tile, on average.
     pub mean_range_m: f64,
-    /// Standard deviation within a tile, in the mean.
+    /// Standard deviation within a tile, on average.
     pub mean_std_m: f64,
 }
 
