@@ -1,6 +1,6 @@
 //! Rate–distortion curves of tiles, and their means at fixed rates.
 
-use terrane_train::measure::TileMeasures;
+use terrane_train::measure::{TileMeasures, mean_and_deviation};
 
 use super::CodecError;
 
@@ -105,12 +105,11 @@ impl Curve {
             return None;
         }
         let mean = |value: fn(&Errors) -> f64| reached.iter().map(value).sum::<f64>() / count;
-        let psnr_db = mean(|errors| errors.psnr_db);
-        let squares = reached.iter().map(|of| (of.psnr_db - psnr_db).powi(2));
+        let (psnr_db, psnr_sd_db) = mean_and_deviation(reached.iter().map(|errors| errors.psnr_db));
         Some(Mean {
             bpp,
             tiles: reached.len(),
-            psnr_sd_db: (squares.sum::<f64>() / count).sqrt(),
+            psnr_sd_db,
             errors: Errors {
                 psnr_db,
                 rmse_m: mean(|errors| errors.rmse_m),

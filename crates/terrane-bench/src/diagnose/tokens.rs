@@ -11,7 +11,7 @@ use terrane::random::Random;
 use terrane_train::config::Config;
 use terrane_train::data::Dataset;
 use terrane_train::evaluate::{Batch, numbers_of};
-use terrane_train::measure::MeasureError;
+use terrane_train::measure::{MeasureError, mean_and_deviation};
 
 use super::covariance::{Covariance, Spectrum, Symmetric};
 use crate::{Error, Result};
@@ -234,7 +234,7 @@ impl Patches<'_> {
         (self.map.low_m.into(), self.map.range_m.into())
     }
 
-    fn positions(&self, index: usize) -> impl Iterator<Item = (usize, usize)> {
+    fn positions(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
         let across = self.side / self.patch;
         let patch = self.patch;
         let (top, left) = (index / across * patch, index % across * patch);
@@ -245,7 +245,7 @@ impl Patches<'_> {
         self.heights[row * self.side + column].into()
     }
 
-    fn pixels(&self, index: usize) -> impl Iterator<Item = f64> {
+    fn pixels(&self, index: usize) -> impl Iterator<Item = f64> + Clone {
         self.positions(index)
             .map(|(row, column)| self.at(row, column))
     }
@@ -262,14 +262,7 @@ impl Patches<'_> {
     /// Mean, deviation and steepest slope in metres, and the same normalised.
     fn facts(&self, index: usize) -> [f64; FACTS] {
         let (low_m, range_m) = self.range();
-        let count = (self.patch * self.patch) as f64;
-        let mean = self.pixels(index).sum::<f64>() / count;
-        let variance = self
-            .pixels(index)
-            .map(|height| (height - mean).powi(2))
-            .sum::<f64>()
-            / count;
-        let deviation = variance.sqrt();
+        let (mean, deviation) = mean_and_deviation(self.pixels(index));
         let steepest = self
             .positions(index)
             .map(|(row, column)| self.slope(row, column))

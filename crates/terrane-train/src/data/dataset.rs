@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use terrane_geo::{Affine, AtomicFolder, Crs, Existing, FolderKind, Georeference, RasterInfo};
 
+use crate::measure::mean_and_deviation;
 use crate::{Error, Result};
 
 const FORMAT: u32 = 1;
@@ -315,24 +316,14 @@ impl DatasetWriter {
 
     /// Adds a tile of the last source, from its first column and row.
     pub(crate) fn add_tile(&mut self, column: usize, row: usize, heights_m: &[f32]) -> Result<()> {
-        let count = heights_m.len() as f64;
-        let mean = heights_m
-            .iter()
-            .map(|&height| f64::from(height))
-            .sum::<f64>()
-            / count;
-        let variance = heights_m
-            .iter()
-            .map(|&height| (f64::from(height) - mean).powi(2))
-            .sum::<f64>()
-            / count;
+        let (_, deviation) = mean_and_deviation(heights_m.iter().map(|&height| f64::from(height)));
         let record = TileRecord {
             source: self.header.sources.len() - 1,
             column,
             row,
             min_m: heights_m.iter().copied().fold(f32::INFINITY, f32::min),
             max_m: heights_m.iter().copied().fold(f32::NEG_INFINITY, f32::max),
-            std_m: variance.sqrt() as f32,
+            std_m: deviation as f32,
         };
         self.tiles
             .serialize(record)
