@@ -26,7 +26,7 @@ pub struct Evaluation {
     pub measures: Vec<TileMeasures>,
     /// Boundary and interior of patches, for methods with patches.
     pub seams: Vec<SeamMeasures>,
-    /// The same after neighbouring patches were passed into each other, as a file does.
+    /// The same after neighbouring patches were blended, as a file does.
     pub blended_seams: Vec<SeamMeasures>,
     /// Whether the derivatives are analytic.
     pub is_analytic: bool,
@@ -106,8 +106,8 @@ impl Batch {
         })
     }
 
-    /// What a square error of normalised heights is multiplied with to be one of [0, 1], for every tile: 1 where
-    /// the least height is 0 and the greatest 1.
+    /// Factor from square errors of normalised heights to those of heights in [0, 1], for every tile: 1 where the
+    /// minimum height is 0 and the maximum 1.
     pub fn square_units(&self) -> Vec<f32> {
         self.heights
             .iter()

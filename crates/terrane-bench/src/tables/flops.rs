@@ -12,7 +12,7 @@ use crate::runs::{METHODS, Runs, Variant};
 
 /// Feed-forward width of the HUVR family's encoder over its token's.
 const GATED: (usize, usize) = (8, 3);
-/// Patches of TransINR's tokeniser, and the noughts around the tile.
+/// Patches of TransINR's tokeniser, and the zero padding around the tile.
 const TRANSINR_PATCH: usize = 9;
 const TRANSINR_PAD: usize = 1;
 

@@ -363,7 +363,7 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
     descent.check()?;
     let options = FitOptions {
         descent,
-        together: arguments.batch,
+        batch: arguments.batch,
     };
     let mut see = shown("fitting tokens", common);
     let result = fit_tokens(

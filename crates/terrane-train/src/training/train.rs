@@ -136,7 +136,7 @@ pub fn train(
         let (loss, gradient) = team.gradient(&learner, batch, settings.precision);
         let rate = settings.schedule.rate(step, settings.steps);
         let weights = optimiser.step(rate, gradient);
-        team.follow(&weights);
+        team.broadcast(&weights);
         learner = differentiation.scatter(learner, weights);
 
         let done = step + 1;
