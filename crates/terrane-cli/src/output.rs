@@ -63,12 +63,10 @@ const SETTINGS: [&str; 18] = [
 
 /// A message of the library as a user of the command reads it: with options instead of settings.
 fn with_options(message: &str) -> String {
-    SETTINGS
-        .iter()
-        .fold(message.to_owned(), |text, setting| {
-            let option = format!("--{}", setting.replace('_', "-"));
-            text.replace(&format!("`{setting}`"), &option)
-        })
+    SETTINGS.iter().fold(message.to_owned(), |text, setting| {
+        let option = format!("--{}", setting.replace('_', "-"));
+        text.replace(&format!("`{setting}`"), &option)
+    })
 }
 
 /// An error and its causes in one sentence, each said once: some errors quote their causes, others leave them to whoever

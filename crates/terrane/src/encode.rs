@@ -172,6 +172,7 @@ impl Job<'_> {
             first: slope,
             min: 0.1,
             max: 4.0,
+            contradicted: slope.abs(),
         };
         let mut search = StepSearch::new(first_m, target, slope);
         for turn in 1.. {

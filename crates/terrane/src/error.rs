@@ -43,7 +43,9 @@ pub enum Error {
     #[error("a network's floats cannot give every bit back: `lossless` needs the `method` context")]
     LossyNetwork,
     /// Tiles of another side than the model's.
-    #[error("this model works on tiles of {side} pixels: leave out `tile`, or let it be that instead of {tile}")]
+    #[error(
+        "this model works on tiles of {side} pixels: leave out `tile`, or let it be that instead of {tile}"
+    )]
     TileOfModel {
         /// The model's.
         side: usize,

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
-use terrane::blocks::Check;
+use terrane_networks::blocks::Check;
 use terrane_train::config::are_non_negative;
 use terrane_train::evaluate::numbers_of;
 use terrane_train::training::ScheduleConfig;

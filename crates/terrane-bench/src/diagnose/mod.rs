@@ -11,7 +11,7 @@ pub use covariance::Spectrum;
 pub use descent::Descent;
 
 use serde::Serialize;
-use terrane::random::Random;
+use terrane_codec::random::Random;
 use terrane_train::measure::{Summary, psnr_db};
 
 /// The stream of random numbers that chooses tiles.

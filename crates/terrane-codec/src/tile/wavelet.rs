@@ -76,6 +76,7 @@ impl TileEncoder {
                         first: 0.8,
                         min: 0.15,
                         max: 3.0,
+                        contradicted: 0.15,
                     },
                 };
                 self.search(&tile, search, |coded| {
@@ -92,6 +93,7 @@ impl TileEncoder {
                         first: -0.6,
                         min: 0.15,
                         max: 4.0,
+                        contradicted: 0.15,
                     },
                 };
                 let pixels = source.heights.len() as f64;

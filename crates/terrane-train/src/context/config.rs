@@ -45,12 +45,12 @@ impl ContextConfig {
             dequantiser,
         } = self.widths;
         for (key, value, min, max) in [
-            ("widths.reach", reach, 1, 2),
-            ("widths.stem", stem, 1, MOST_WIDTH),
-            ("widths.trunk", trunk, 1, MOST_WIDTH),
-            ("widths.hidden", hidden, 1, MOST_WIDTH),
-            ("widths.last", last, 1, MOST_WIDTH),
-            ("widths.dequantiser", dequantiser, 0, MOST_WIDTH),
+            ("widths.reach", radius, 1, 2),
+            ("widths.stem", stem, 1, MAX_WIDTH),
+            ("widths.trunk", trunk, 1, MAX_WIDTH),
+            ("widths.hidden", hidden, 1, MAX_WIDTH),
+            ("widths.last", last, 1, MAX_WIDTH),
+            ("widths.dequantiser", dequantiser, 0, MAX_WIDTH),
         ] {
             if !(min..=max).contains(&value) {
                 let must = format!("be from {min} to {max}");

@@ -26,7 +26,7 @@ fn rounded<const D: usize>(value: Tensor<D>, unit: f32) -> Tensor<D> {
 }
 
 fn apply(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
-    let max = GREATEST / WEIGHT_UNIT;
+    let max = MAX_MAGNITUDE / WEIGHT_UNIT;
     let weight = rounded(layer.weight.val().clamp(-max, max), WEIGHT_UNIT);
     let y = x.matmul(weight);
     match &layer.bias {

@@ -46,9 +46,9 @@ pub(crate) struct Batch {
 /// A level of a tile as the network sees it.
 struct Level {
     planes: Planes,
-    symbols: [Grid<i64>; BANDS],
+    symbols: [Matrix<i64>; BANDS],
     /// Quantisation residuals, in steps.
-    residuals: [Grid<f32>; BANDS],
+    residuals: [Matrix<f32>; BANDS],
 }
 
 /// A tile in the steps of a random rate.
@@ -126,7 +126,7 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
         let symbols = bands
             .each_ref()
             .map(|band| band.map(|value| drawn.effort.nearest(value)));
-        let residuals = std::array::from_fn(|band| Grid {
+        let residuals = std::array::from_fn(|band| Matrix {
             width: bands[band].width,
             height: bands[band].height,
             values: bands[band]
@@ -144,13 +144,13 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
             symbols: symbols.clone(),
             residuals,
         });
-        let subbands = Split {
-            low,
+        let subbands = Subbands {
+            ll: low,
             bands: symbols
                 .each_ref()
                 .map(|band| band.map(|symbol| symbol * unit)),
         };
-        low = tile.transform.join(subbands);
+        low = tile.transform.inverse(subbands);
         parents = Some(symbols);
     }
     levels
