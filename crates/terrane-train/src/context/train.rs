@@ -39,7 +39,7 @@ const COUNTED: Quantiser = Quantiser {
     dead_zone: 0.05,
 };
 
-/// Trains a model and writes a run's folder, as [`crate::training::train`] does for the methods.
+/// Trains a model and writes a run's folder, as [`crate::training::train()`] does for the methods.
 pub fn train(
     config: &ContextConfig,
     dataset: &Dataset,

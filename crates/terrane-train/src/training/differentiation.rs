@@ -70,7 +70,7 @@ impl Differentiation {
         self.gradient_of(loss, module, &Choice::All)
     }
 
-    /// As [`Differentiation::gradient`] for some of the weights.
+    /// The gradient of a loss for some of the weights.
     pub fn gradient_of(self, loss: &Tensor<1>, module: &impl Module, choice: &Choice) -> Tensor<1> {
         gather(module, self.backward(loss), choice)
     }
@@ -144,7 +144,7 @@ pub(crate) fn scatter_fixed<M: Module>(module: M, weights: Tensor<1>) -> M {
     scatter_fixed_into(module, weights, &Choice::All)
 }
 
-/// As [`scatter_fixed`] for some of the weights; the others stay as they are.
+/// A module with some of its weights replaced by a vector, not to be differentiated; the others stay as they are.
 pub fn scatter_fixed_into<M: Module>(module: M, weights: Tensor<1>, choice: &Choice) -> M {
     module
         .map(&mut Scatterer {
