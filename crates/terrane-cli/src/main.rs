@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import,
-    info, query, serve as serving, shard, tables, train, verify,
+    CheckFailed, decode, derive, encode, generate, info, query, serve as serving, shard, verify,
 };
+#[cfg(feature = "lab")]
+use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
 use output::{complain, sentence};
 use progress::ProgressMode;
 use terrane::placement;
@@ -95,6 +96,7 @@ impl Common {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "lab")]
     Demo(demo::Arguments),
     Encode(encode::Arguments),
     Decode(decode::Arguments),
@@ -106,15 +108,26 @@ enum Command {
     #[command(subcommand)]
     Shard(shard::Command),
     Generate(generate::Arguments),
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Dataset(dataset::Command),
+    #[cfg(feature = "lab")]
     Train(train::Arguments),
+    #[cfg(feature = "lab")]
     Eval(eval::Arguments),
+    #[cfg(feature = "lab")]
     Bench(bench::Arguments),
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Diagnose(diagnose::Command),
+    #[cfg(feature = "lab")]
     Import(import::Arguments),
+    #[cfg(feature = "lab")]
     Tables(tables::Arguments),
+    /// What the light program does not have.
+    #[cfg(not(feature = "lab"))]
+    #[command(external_subcommand)]
+    Other(Vec<std::ffi::OsString>),
 }
 
 fn main() -> ExitCode {
@@ -151,6 +164,7 @@ fn main() -> ExitCode {
     }
     let common = &arguments.common;
     let outcome = match arguments.command {
+        #[cfg(feature = "lab")]
         Command::Demo(arguments) => demo::run(&arguments, common),
         Command::Encode(arguments) => encode::run(&arguments, common),
         Command::Decode(arguments) => decode::run(&arguments, common),
@@ -161,13 +175,22 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Shard(command) => shard::run(&command, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Dataset(command) => dataset::run(&command, common),
+        #[cfg(feature = "lab")]
         Command::Train(arguments) => train::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Eval(arguments) => eval::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Bench(arguments) => bench::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Diagnose(command) => diagnose::run(&command, common),
+        #[cfg(feature = "lab")]
         Command::Import(arguments) => import::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Tables(arguments) => tables::run(&arguments, common),
+        #[cfg(not(feature = "lab"))]
+        Command::Other(words) => Err(commands::absent(&words)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -216,6 +216,15 @@ impl Profile {
         }
     }
 
+    /// What it is for, in a few words.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Fast => "the quickest to decode",
+            Self::Standard => "between the two",
+            Self::Best => "the smallest files",
+        }
+    }
+
     /// The file of its model.
     pub fn bytes(self) -> &'static [u8] {
         match self {

@@ -22,11 +22,12 @@ struct Row {
     code: u8,
     name: &'static str,
     stored: Stored,
+    summary: &'static str,
 }
 
 /// Makes the enum and its table from the same rows, so that neither can lack one.
 macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident { code: $code:literal, name: $name:literal, stored: $stored:ident })*) => {
+    ($($(#[$doc:meta])* $method:ident { code: $code:literal, name: $name:literal, stored: $stored:ident, summary: $summary:literal })*) => {
         /// How the heights of a file became symbols.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Method {
@@ -38,6 +39,7 @@ macro_rules! methods {
             code: $code,
             name: $name,
             stored: Stored::$stored,
+            summary: $summary,
         },)*];
 
         impl Method {
@@ -49,17 +51,17 @@ macro_rules! methods {
 
 methods! {
     /// Integers by prediction, without a model.
-    Integers { code: 0, name: "integers", stored: Integers }
+    Integers { code: 0, name: "integers", stored: Integers, summary: "heights as integers by prediction, without a network" }
     /// TransINR.
-    TransInr { code: 1, name: "transinr", stored: Tokens }
+    TransInr { code: 1, name: "transinr", stored: Tokens, summary: "TransINR" }
     /// Functa.
-    Functa { code: 2, name: "functa", stored: Tokens }
+    Functa { code: 2, name: "functa", stored: Tokens, summary: "Functa" }
     /// HUVR.
-    Huvr { code: 3, name: "huvr", stored: Tokens }
+    Huvr { code: 3, name: "huvr", stored: Tokens, summary: "HUVR" }
     /// HUVR+SIREN.
-    HuvrSiren { code: 4, name: "huvr-siren", stored: Tokens }
+    HuvrSiren { code: 4, name: "huvr-siren", stored: Tokens, summary: "HUVR+SIREN, the paper's method" }
     /// The context codec.
-    Context { code: 5, name: "context", stored: Wavelet }
+    Context { code: 5, name: "context", stored: Wavelet, summary: "a wavelet, and a small network that predicts the probabilities of its coefficients" }
 }
 
 impl Method {
@@ -88,6 +90,11 @@ impl Method {
     /// Its name, as users type it.
     pub fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// What it is, in a few words.
+    pub fn summary(self) -> &'static str {
+        self.row().summary
     }
 
     /// What its records store.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use terrane_codec::Resources;
+use terrane_codec::format::Method;
 use terrane_geo::synthetic::Terrain;
 use terrane_geo::{
     AtomicFolder, BandMetadata, Existing, FolderKind, GeoTiff, Output, RasterSource, SampleType,
@@ -15,7 +16,7 @@ use terrane_report::picture::{Light, Picture, Tint, error_map, relief};
 use terrane_train::measure::{RasterMeasures, measure_masked};
 
 use crate::Common;
-use crate::commands::encode::{self, MethodName};
+use crate::commands::encode;
 use crate::commands::generate::{TerrainArguments, lossless, write};
 use crate::output::{bytes, print, print_json, table};
 use crate::progress::Progress;
@@ -182,19 +183,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         (
             "neural terrain file, within 0.005 m",
             "fine.trn",
-            MethodName::Context,
+            Method::Context,
             Some(0.005),
         ),
         (
             "neural terrain file, within 0.05 m",
             "terrain.trn",
-            MethodName::Context,
+            Method::Context,
             Some(0.05),
         ),
         (
             "HUVR+SIREN tokens alone",
             "tokens.trn",
-            MethodName::HuvrSiren,
+            Method::HuvrSiren,
             None,
         ),
     ] {
