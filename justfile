@@ -8,7 +8,7 @@ test:
 # The methods are named in a macro, where rustfmt does not look for modules.
 format:
     cargo fmt --all --check
-    rustfmt --check --edition 2024 crates/terrane/src/methods/*.rs
+    rustfmt --check --edition 2024 crates/terrane-networks/src/methods/*.rs
 
 lint:
     cargo clippy --workspace --all-targets -- -D warnings

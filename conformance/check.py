@@ -10,7 +10,7 @@ import numpy as np
 import reader
 
 HERE = Path(__file__).resolve().parent
-MODELS = {4: HERE.parent / "crates/terrane/models/huvr-siren-small.safetensors", 5: HERE / "context.safetensors"}
+MODELS = {4: HERE.parent / "crates/terrane-networks/models/huvr-siren-small.safetensors", 5: HERE / "context.safetensors"}
 FLIPS = 200
 
 

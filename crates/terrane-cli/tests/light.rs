@@ -61,8 +61,8 @@ fn context_and_integer_files_are_made_and_read() {
         "--max-error",
         "0.1",
     ]);
-    run(&["shard", "encode", "plan.json", "shards", "0"]);
-    run(&["shard", "merge", "plan.json", "shards", "merged.trn"]);
+    run(&["shard", "encode", "plan.json", "--shard", "0"]);
+    run(&["shard", "merge", "plan.json", "merged.trn"]);
     run(&["encode", "dem.tif", "whole.trn"]);
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert!(read("merged.trn") == read("whole.trn"));
