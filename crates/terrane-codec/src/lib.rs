@@ -38,8 +38,8 @@ pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use error::Error;
 pub use measured::Measured;
 pub use model::{
-    ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel, TokenSurface,
-    UnknownProfile,
+    BuiltInNetwork, ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel,
+    TokenSurface, UnknownProfile,
 };
 pub use normalise::{Normalisation, Normalise};
 #[cfg(feature = "remote")]

@@ -114,7 +114,7 @@ mod tests {
             contradicted: 0.6,
         };
         let mut search = StepSearch::new(0.1, 1.0, slope);
-        let tries = (0..).find(|_| {
+        let tries = (0..100).find(|_| {
             let reached = measure(search.step());
             let is_near = search.miss(reached).abs() < 1e-3;
             search.correct(reached);

@@ -109,7 +109,7 @@ impl Candidate {
             statistics: TileStatistics::default(),
             missing: tile.missing.clone(),
             layer,
-            residual: residual,
+            residual,
         };
         Self {
             record: record.code(tile.window.width),
