@@ -19,6 +19,7 @@
 mod bytes;
 pub mod coder;
 mod error;
+mod halve;
 mod header;
 mod index;
 pub mod integers;
@@ -39,6 +40,7 @@ pub mod tokens;
 mod writer;
 
 pub use error::{Error, Result};
+pub use halve::{halve, halve_rows};
 pub use header::{ErrorBound, Extent, GeoKeys, Header, ModelId, Samples, Statistics};
 pub use index::TileLocation;
 pub use memory::{MemoryError, MemoryLimit};

@@ -16,8 +16,10 @@ mod open;
 pub mod placement;
 mod plan;
 mod query;
+mod sentence;
 mod settings;
 mod shards;
+pub mod tiles;
 mod verify;
 
 pub use decode::{Decoded, Decoding, View, pixel_window};
@@ -29,6 +31,7 @@ pub use input::Checks;
 pub use open::{MODELS, ModelFile, OpenOptions, open, open_reader, open_with, read_model};
 pub use plan::{Plan, Split};
 pub use query::{GroundSample, GroundSurface, PointReport, query};
+pub use sentence::{one_line, plain_lines, sentence};
 pub use settings::{Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
 pub use verify::{Verification, is_damage, verify};
