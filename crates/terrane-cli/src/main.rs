@@ -6,7 +6,6 @@ mod commands;
 mod output;
 mod points;
 mod progress;
-mod serve;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -122,7 +121,7 @@ fn main() -> ExitCode {
     // Ctrl-C must not leave half-written files; destructors do not run then.
     let handler = ctrlc::set_handler(|| {
         // A server finishes what it has begun, unless it is told a second time.
-        if serve::ask_to_stop() {
+        if terrane_serve::ask_to_stop() {
             return;
         }
         IS_STOPPED.store(true, Ordering::Release);

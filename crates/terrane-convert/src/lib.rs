@@ -1,7 +1,8 @@
 //! Rasters to neural terrain files and back: what the command and the Python package share.
 //!
 //! [`Settings`] say how a raster is encoded, [`encode()`] does it, [`Decoding`] goes back, [`verify()`] compares.
-//! [`query()`] gives heights and slopes at points, a [`Derivation`] slopes and the like as a raster. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
+//! [`query()`] gives heights and slopes at points, a [`Derivation`] slopes and the like as a raster,
+//! [`tiles`] pictures for a web map. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end
 //! ([`Plan::merge`]).
 
 #![forbid(unsafe_code)]
@@ -15,8 +16,10 @@ mod input;
 pub mod placement;
 mod plan;
 mod query;
+mod sentence;
 mod settings;
 mod shards;
+pub mod tiles;
 mod verify;
 
 pub use decode::{Decoded, Decoding, OpenOptions, View, open, pixel_window};
@@ -27,6 +30,7 @@ pub use error::{Error, Result};
 pub use input::Checks;
 pub use plan::{Plan, Split};
 pub use query::{GroundSample, GroundSurface, PointReport, query};
+pub use sentence::{one_line, plain_lines, sentence};
 pub use settings::{ModelFile, Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
 pub use verify::{Verification, is_damage, verify};

@@ -4,49 +4,76 @@ use terrane::Terrain;
 use terrane::format::{LevelTile, Promise, TileId};
 use terrane_geo::{Affine, Crs, RasterSource};
 
-use crate::placement::georeference;
+use terrane_convert::placement::{affine_numbers, georeference};
 
 /// Pixels whose heights are compared.
 const COMPARED: usize = 1 << 20;
 /// Tiles that are looked at for them.
-const MOST_TILES: u32 = 256;
+const MAX_TILES: u32 = 256;
 /// Parts of a pixel that a corner may be off, as where a transform was written with fewer digits.
 const TOLERANCE: f64 = 0.01;
 
-/// Steps of a sequence of places that fill a square evenly: powers of the root of x³ = x + 1.
+/// Steps of a sequence of points that fill a square evenly: powers of the root of x³ = x + 1.
 const ACROSS: f64 = 0.754_877_666_246_692_8;
 const DOWN: f64 = 0.569_840_290_998_053_3;
 
 /// What tells a raster from the one that a file was made from.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Mismatch {
+#[non_exhaustive]
+pub enum Mismatch {
+    /// Another size.
     #[error("it has {} x {} pixels, and the file has {} x {}", found.0, found.1, expected.0, expected.1)]
     Size {
+        /// The raster's columns and rows.
         found: (usize, usize),
+        /// The file's.
         expected: (usize, usize),
     },
+    /// Another coordinate system.
     #[error("its system is {found}, and the file's is {expected}")]
-    System { found: Box<Crs>, expected: Box<Crs> },
+    System {
+        /// The raster's.
+        found: Box<Crs>,
+        /// The file's.
+        expected: Box<Crs>,
+    },
+    /// Another transform.
     #[error("it lies elsewhere: its transform is {found:?}, and the file's is {expected:?}")]
-    Place {
+    Transform {
+        /// The raster's.
         found: Box<[f64; 6]>,
+        /// The file's.
         expected: Box<[f64; 6]>,
     },
+    /// A pixel that has a height in one of them alone.
     #[error("at column {column}, row {row} only one of them has a height")]
-    Gaps { column: usize, row: usize },
+    Gaps {
+        /// Its column.
+        column: usize,
+        /// Its row.
+        row: usize,
+    },
+    /// A height that differs by more than the file states.
     #[error(
         "at column {column}, row {row} their heights differ by {off_m:.3} m, and the file {}",
         stated(*promise, *measured_m)
     )]
     Heights {
+        /// The column of the worst pixel.
         column: usize,
+        /// Its row.
         row: usize,
+        /// By how much they differ.
         off_m: f64,
+        /// The file's error bound.
         promise: Promise,
+        /// The error that was measured when the file was made.
         measured_m: f64,
     },
+    /// The raster cannot be read.
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),
+    /// The file cannot be read.
     #[error(transparent)]
     Terrain(#[from] terrane::Error),
 }
@@ -60,7 +87,7 @@ fn stated(promise: Promise, measured_m: f64) -> String {
     }
 }
 
-/// Compares size, place and, at some places, heights. A system may be described in other words: what counts is its code.
+/// Compares size, transform and, in some tiles, heights. A system may be described in other words: what counts is its code.
 pub(crate) fn check(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mismatch> {
     let info = raster.info();
     let header = terrain.header();
@@ -79,15 +106,15 @@ pub(crate) fn check(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), 
     }
     let (ours, theirs) = (own.affine(), other.affine());
     if own.placed != other.placed || !is_near(&ours, &theirs, expected) {
-        return Err(Mismatch::Place {
-            found: Box::new(terrane_convert::placement::affine_numbers(&theirs)),
-            expected: Box::new(terrane_convert::placement::affine_numbers(&ours)),
+        return Err(Mismatch::Transform {
+            found: Box::new(affine_numbers(&theirs)),
+            expected: Box::new(affine_numbers(&ours)),
         });
     }
     check_heights(terrain, raster)
 }
 
-/// Whether two transforms put the corners of a raster at the same places.
+/// Whether two transforms put the corners of a raster at the same points.
 fn is_near(a: &Affine, b: &Affine, (width, height): (usize, usize)) -> bool {
     let (width, height) = (width as f64, height as f64);
     let corners = [(0.0, 0.0), (width, 0.0), (0.0, height), (width, height)];
@@ -111,14 +138,14 @@ fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mis
         return Ok(());
     };
     let mut compared = 0;
-    for number in 0..MOST_TILES {
+    for number in 0..MAX_TILES {
         let id = TileId {
             column: spread(number, ACROSS, grid.columns()),
             row: spread(number, DOWN, grid.rows()),
         };
-        let place = LevelTile { level: 0, id };
-        let window = header.pyramid.window(place).map_err(terrane::Error::from)?;
-        let decoded = match terrain.decode(place)? {
+        let tile = LevelTile { level: 0, id };
+        let window = header.pyramid.window(tile).map_err(terrane::Error::from)?;
+        let decoded = match terrain.decode(tile)? {
             Some(tile) => tile.valid_heights(),
             None => vec![f64::NAN; window.width * window.height],
         };
@@ -160,7 +187,7 @@ fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mis
     Ok(())
 }
 
-/// The `number`th of places that fill a length evenly, the first at its middle.
+/// The `number`th of indices that fill a length evenly, the first at its middle.
 fn spread(number: u32, step: f64, length: usize) -> usize {
     let part = (0.5 + f64::from(number) * step).fract();
     ((part * length as f64) as usize).min(length - 1)

@@ -4,12 +4,9 @@ use serde_json::{Map, Value, json};
 use terrane::format::Promise;
 
 use terrane_convert::method_name;
+use terrane_convert::tiles::{Format, Layer, Legend, TileRequest, legend};
 
-use super::colour::legend;
-use super::dataset::Dataset;
-use super::layer::Layer;
-use super::picture::Format;
-use super::tilejson::SIDE;
+use crate::dataset::Dataset;
 
 /// All files, as martin lists its sources.
 pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Value {
@@ -17,9 +14,9 @@ pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Valu
         .map(|dataset| {
             let entry = json!({
                 "content_type": Format::Png.media_type(),
-                "description": dataset.crs.to_string(),
+                "description": dataset.tiles.crs().to_string(),
                 "original": dataset.original.as_ref().map(|original| &original.name),
-                "is_original": dataset.terrain.is_none(),
+                "is_original": dataset.tiles.terrain().is_none(),
             });
             (dataset.name.clone(), entry)
         })
@@ -27,34 +24,31 @@ pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Valu
     json!({ "tiles": tiles })
 }
 
-/// Whether a dataset has a layer.
-pub(crate) fn has_layer(dataset: &Dataset, layer: Layer) -> bool {
-    layer != Layer::Difference || dataset.original.is_some()
-}
-
 /// What is known of a file.
 pub(crate) fn info(dataset: &Dataset) -> Value {
     let layers: Vec<Value> = Layer::ALL
         .into_iter()
-        .filter(|layer| has_layer(dataset, *layer))
+        .filter(|layer| dataset.tiles.has_layer(*layer))
         .map(|layer| describe(dataset, layer))
         .collect();
+    let tiles = &dataset.tiles;
+    let zooms = tiles.zooms(Layer::Height);
     let mut value = json!({
         "name": dataset.name,
         "bytes": dataset.bytes,
-        "bounds": dataset.bounds,
-        "minzoom": dataset.zooms.start(),
-        "maxzoom": dataset.zooms.end(),
-        "crs": dataset.crs.to_string(),
-        "pixel_m": dataset.pixel_m,
-        "lowest_m": dataset.range.lowest_m,
-        "highest_m": dataset.range.highest_m,
+        "bounds": tiles.bounds(),
+        "minzoom": zooms.start(),
+        "maxzoom": zooms.end(),
+        "crs": tiles.crs().to_string(),
+        "pixel_m": tiles.pixel_m(),
+        "lowest_m": tiles.range().lowest_m,
+        "highest_m": tiles.range().highest_m,
         "original": dataset.original.as_ref().map(|original| &original.name),
         "original_bytes": dataset.original.as_ref().map(|original| original.bytes),
-        "is_original": dataset.terrain.is_none(),
+        "is_original": dataset.tiles.terrain().is_none(),
         "layers": layers,
     });
-    if let Some(terrain) = &dataset.terrain {
+    if let Some(terrain) = tiles.terrain() {
         let header = terrain.header();
         let statistics = &header.statistics;
         let (width, height) = header.pyramid.size(0).unwrap_or_default();
@@ -78,12 +72,15 @@ pub(crate) fn info(dataset: &Dataset) -> Value {
 /// A layer with its legend; where the end of its colours depends on the zoom, with that end for every zoom.
 fn describe(dataset: &Dataset, layer: Layer) -> Value {
     let legend = legend(layer);
-    let limits: Option<Map<String, Value>> =
-        matches!(legend["kind"].as_str(), Some("root" | "signed")).then(|| {
-            dataset
-                .zooms_of(layer)
-                .map(|z| (z.to_string(), dataset.limit(layer, z, SIDE).into()))
-                .collect()
-        });
+    let is_limited = legend.as_ref().is_some_and(Legend::is_limited);
+    let limits: Option<Map<String, Value>> = is_limited.then(|| {
+        let zooms = dataset.tiles.zooms(layer);
+        zooms
+            .map(|z| {
+                let limit = dataset.tiles.limit(layer, z, TileRequest::SIDE);
+                (z.to_string(), limit.into())
+            })
+            .collect()
+    });
     json!({ "name": layer.name(), "unit": layer.unit(), "legend": legend, "limit_by_zoom": limits })
 }

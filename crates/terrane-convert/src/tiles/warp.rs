@@ -4,7 +4,7 @@
 //! between them is interpolated wherever the middle of a cell agrees; other cells are divided. Cells are counted over
 //! the whole world, not over a tile, so that neighbouring tiles see the same ground.
 
-use super::mercator::{TileId, degrees};
+use super::mercator::{MapTile, degrees};
 
 /// Pixels across an undivided cell.
 const CELL: i64 = 32;
@@ -13,7 +13,7 @@ const TOLERANCE: f64 = 0.01;
 
 /// The pixels of one tile.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
+pub(super) struct Frame {
     left: i64,
     top: i64,
     side: usize,
@@ -21,14 +21,14 @@ pub(crate) struct Frame {
     around: f64,
 }
 
-/// A place in pixels of a raster: column and row from the corner of the first pixel; NaN where there is none.
-pub(crate) type Place = [f64; 2];
+/// A position in pixels of a raster: column and row from the corner of the first pixel; NaN where there is none.
+pub(super) type PixelPosition = [f64; 2];
 
-const NOWHERE: Place = [f64::NAN; 2];
+const OUTSIDE: PixelPosition = [f64::NAN; 2];
 
 impl Frame {
     /// A tile of `side` pixels.
-    pub(crate) fn new(tile: TileId, side: usize) -> Self {
+    pub(super) fn new(tile: MapTile, side: usize) -> Self {
         Self {
             left: i64::from(tile.x) * side as i64,
             top: i64::from(tile.y) * side as i64,
@@ -37,21 +37,21 @@ impl Frame {
         }
     }
 
-    /// Places of all pixel centres, row by row; `convert` takes degrees to a place in the raster, which lies within
+    /// PixelPositions of all pixel centres, row by row; `convert` takes degrees to a position in the raster, which lies within
     /// `bounds`: west, south, east and north in degrees.
-    pub(crate) fn places(
+    pub(super) fn positions(
         &self,
         bounds: [f64; 4],
-        convert: &dyn Fn(f64, f64) -> Option<Place>,
-    ) -> Vec<Place> {
-        let mut places = vec![NOWHERE; self.side * self.side];
+        convert: &dyn Fn(f64, f64) -> Option<PixelPosition>,
+    ) -> Vec<PixelPosition> {
+        let mut positions = vec![OUTSIDE; self.side * self.side];
         let bounds = widened(bounds);
         let exact = |column: i64, row: i64| {
             let (longitude, latitude) = degrees(
                 (column as f64 + 0.5) / self.around,
                 (row as f64 + 0.5) / self.around,
             );
-            convert(longitude, latitude).unwrap_or(NOWHERE)
+            convert(longitude, latitude).unwrap_or(OUTSIDE)
         };
         let end = self.side as i64;
         let first = |start: i64| start.div_euclid(CELL) * CELL;
@@ -59,11 +59,11 @@ impl Frame {
             for column in (first(self.left)..self.left + end).step_by(CELL as usize) {
                 // Far from the raster no cell is straight, and dividing them all would take a hundred times as long.
                 if self.meets([column, row], bounds) {
-                    self.fill(&mut places, &exact, [column, row], CELL);
+                    self.fill(&mut positions, &exact, [column, row], CELL);
                 }
             }
         }
-        places
+        positions
     }
 
     /// Whether an undivided cell has anything in common with bounds.
@@ -78,8 +78,8 @@ impl Frame {
 
     fn fill(
         &self,
-        places: &mut [Place],
-        exact: &dyn Fn(i64, i64) -> Place,
+        positions: &mut [PixelPosition],
+        exact: &dyn Fn(i64, i64) -> PixelPosition,
         [column, row]: [i64; 2],
         size: i64,
     ) {
@@ -93,7 +93,7 @@ impl Frame {
         }
         let index = |x: i64, y: i64| (y - self.top) as usize * self.side + (x - self.left) as usize;
         if size == 1 {
-            places[index(column, row)] = exact(column, row);
+            positions[index(column, row)] = exact(column, row);
             return;
         }
         let corners = [
@@ -111,7 +111,7 @@ impl Frame {
         };
         let is_straight = || {
             let half = size / 2;
-            let (middle, guess): (Place, Place) =
+            let (middle, guess): (PixelPosition, PixelPosition) =
                 (exact(column + half, row + half), between(0.5, 0.5));
             // Not a number is not near.
             (middle[0] - guess[0]).hypot(middle[1] - guess[1]) <= TOLERANCE
@@ -119,14 +119,14 @@ impl Frame {
         if !is_straight() {
             let half = size / 2;
             for (x, y) in [(0, 0), (half, 0), (0, half), (half, half)] {
-                self.fill(places, exact, [column + x, row + y], half);
+                self.fill(positions, exact, [column + x, row + y], half);
             }
             return;
         }
         let part = |value: i64, from: i64| (value - from) as f64 / size as f64;
         for y in rows {
             for x in columns.clone() {
-                places[index(x, y)] = between(part(x, column), part(y, row));
+                positions[index(x, y)] = between(part(x, column), part(y, row));
             }
         }
     }
@@ -141,28 +141,28 @@ fn widened([west, south, east, north]: [f64; 4]) -> [f64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::mercator::position;
+    use crate::tiles::mercator::position;
 
     const WORLD: [f64; 4] = [-180.0, -90.0, 180.0, 90.0];
 
     #[test]
-    fn interpolated_places_are_near_converted_ones() {
+    fn interpolated_positions_are_near_converted_ones() {
         // Degrees as pixels of a hundredth of a degree, which no straight line of Web Mercator is.
         let convert =
             |longitude: f64, latitude: f64| Some([longitude * 100.0, latitude.powi(2) * 2.0]);
         for z in [2, 6, 11] {
             let across = f64::from(1_u32 << z);
             let (u, v) = position(7.4, 46.9);
-            let tile = TileId::new(z, (u * across) as u32, (v * across) as u32).unwrap();
-            let places = Frame::new(tile, 256).places(WORLD, &convert);
-            for index in (0..places.len()).step_by(97) {
+            let tile = MapTile::new(z, (u * across) as u32, (v * across) as u32).unwrap();
+            let positions = Frame::new(tile, 256).positions(WORLD, &convert);
+            for index in (0..positions.len()).step_by(97) {
                 let (column, row) = (index % 256, index / 256);
                 let at = |tile: u32, pixel: usize| {
                     (f64::from(tile) + (pixel as f64 + 0.5) / 256.0) / across
                 };
                 let (longitude, latitude) = degrees(at(tile.x, column), at(tile.y, row));
                 let exact = convert(longitude, latitude).unwrap();
-                let off = (places[index][0] - exact[0]).hypot(places[index][1] - exact[1]);
+                let off = (positions[index][0] - exact[0]).hypot(positions[index][1] - exact[1]);
                 assert!(
                     off < 2.0 * TOLERANCE,
                     "zoom {z}, pixel {index}: off by {off}"
@@ -179,10 +179,10 @@ mod tests {
             // Nothing is straight here.
             Some([longitude.exp(), latitude.exp()])
         };
-        let frame = Frame::new(TileId::new(1, 1, 0).unwrap(), 256);
-        let near = frame.places([95.0, 45.0, 96.0, 46.0], &convert);
+        let frame = Frame::new(MapTile::new(1, 1, 0).unwrap(), 256);
+        let near = frame.positions([95.0, 45.0, 96.0, 46.0], &convert);
         assert!(asked.get() < 3_000, "{}", asked.get());
-        let all = frame.places(WORLD, &convert);
+        let all = frame.positions(WORLD, &convert);
         let mut count = 0;
         for (near, all) in near.iter().zip(&all).filter(|(near, _)| !near[0].is_nan()) {
             assert_eq!(near, all);
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_converted_is_nowhere() {
+    fn what_cannot_be_converted_is_outside() {
         let convert = |longitude: f64, _: f64| (longitude > 10.0).then_some([longitude, 0.0]);
-        let places = Frame::new(TileId::new(0, 0, 0).unwrap(), 256).places(WORLD, &convert);
-        assert!(places[0][0].is_nan() && places[255][0] > 179.0);
-        assert!(places[134][0].is_nan() && !places[136][0].is_nan());
+        let positions = Frame::new(MapTile::new(0, 0, 0).unwrap(), 256).positions(WORLD, &convert);
+        assert!(positions[0][0].is_nan() && positions[255][0] > 179.0);
+        assert!(positions[134][0].is_nan() && !positions[136][0].is_nan());
     }
 }

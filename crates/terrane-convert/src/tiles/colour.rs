@@ -1,6 +1,6 @@
 //! Colours of values: ramps, and the legends that say what they mean.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use terrane_geo::Product;
 
 use super::layer::Layer;
@@ -64,7 +64,7 @@ const LIGHTS: [([f64; 3], f64); 2] = [
 ];
 
 /// The colour of a relief: how high between the lowest and the highest, and the gradient east and north.
-pub(crate) fn relief_colour(part: f64, [east, north]: [f64; 2]) -> Rgb {
+pub(super) fn relief_colour(part: f64, [east, north]: [f64; 2]) -> Rgb {
     let level: f64 = LIGHTS.iter().map(|([_, _, up], share)| up * share).sum();
     let steepness = (1.0 + east * east + north * north).sqrt();
     let lit: f64 = LIGHTS
@@ -106,7 +106,7 @@ fn rooted(value: f64, limit: f64) -> f64 {
 }
 
 /// The colour of a derivative; of level ground where it is not a number.
-pub(crate) fn product_colour(product: Product, value: f64, limit: f64) -> Rgb {
+pub(super) fn product_colour(product: Product, value: f64, limit: f64) -> Rgb {
     match product {
         Product::Hillshade => [value as u8; 3],
         Product::Slope => ramp(&SLOPE, value),
@@ -120,7 +120,7 @@ pub(crate) fn product_colour(product: Product, value: f64, limit: f64) -> Rgb {
 }
 
 /// The colour of a difference; not a number where one side alone has data.
-pub(crate) fn difference_colour(difference_m: f64, limit_m: f64) -> Rgb {
+pub(super) fn difference_colour(difference_m: f64, limit_m: f64) -> Rgb {
     if difference_m.is_nan() {
         return ONE_SIDED;
     }
@@ -131,31 +131,51 @@ fn hexadecimal([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// What a layer's colours mean: stops in its unit, or from -1 to 1 where the limit depends on the zoom.
-pub(crate) fn legend(layer: Layer) -> Value {
-    let stops = |stops: &[(f64, Rgb)]| -> Vec<Value> {
-        stops
-            .iter()
-            .map(|(value, colour)| json!([value, hexadecimal(*colour)]))
-            .collect()
+/// What a layer's colours mean.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Legend {
+    /// How values lie between the stops: `linear`, `cyclic` or over the `range` of heights, or from -1 to 1 where the
+    /// limit depends on the zoom, `signed` or as its `root`.
+    pub kind: &'static str,
+    /// Values with their colours.
+    pub stops: Vec<(f64, String)>,
+}
+
+impl Legend {
+    /// Whether its stops are parts of a limit that depends on the zoom.
+    pub fn is_limited(&self) -> bool {
+        matches!(self.kind, "root" | "signed")
+    }
+}
+
+/// The legend of a layer; `None` where its colours are no scale.
+pub fn legend(layer: Layer) -> Option<Legend> {
+    let legend = |kind, stops: &[(f64, Rgb)]| {
+        let stops = stops.iter();
+        Some(Legend {
+            kind,
+            stops: stops
+                .map(|(value, colour)| (*value, hexadecimal(*colour)))
+                .collect(),
+        })
     };
     match layer {
-        Layer::Product(Product::Slope) => json!({ "kind": "linear", "stops": stops(&SLOPE) }),
-        Layer::Product(Product::Aspect) => json!({ "kind": "cyclic", "stops": stops(&ASPECT) }),
+        Layer::Product(Product::Slope) => legend("linear", &SLOPE),
+        Layer::Product(Product::Aspect) => legend("cyclic", &ASPECT),
         Layer::Product(Product::Laplacian) => {
-            let turned: Vec<(f64, Rgb)> = SIGNED
+            let mirrored: Vec<(f64, Rgb)> = SIGNED
                 .iter()
                 .rev()
                 .map(|(value, colour)| (-value, *colour))
                 .collect();
-            json!({ "kind": "root", "stops": stops(&turned) })
+            legend("root", &mirrored)
         }
         Layer::Product(Product::ProfileCurvature | Product::PlanCurvature) => {
-            json!({ "kind": "root", "stops": stops(&SIGNED) })
+            legend("root", &SIGNED)
         }
-        Layer::Relief => json!({ "kind": "range", "stops": stops(&RELIEF) }),
-        Layer::Difference => json!({ "kind": "signed", "stops": stops(&SIGNED) }),
-        _ => Value::Null,
+        Layer::Relief => legend("range", &RELIEF),
+        Layer::Difference => legend("signed", &SIGNED),
+        _ => None,
     }
 }
 

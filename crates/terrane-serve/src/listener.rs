@@ -1,11 +1,9 @@
 //! Connections: accepted, answered, and closed when the server stops.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use axum::Router;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
@@ -14,19 +12,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::connections::{Connections, Watched};
-use super::limits::{MOST_HEAD_BYTES, STOP_TIME};
-use super::routes::Server;
+use crate::Server;
+use crate::connections::{Connections, Watched};
+use crate::limits::{MAX_HEAD_BYTES, STOP_TIME};
 
 /// A pause after a connection could not be accepted, as when no more files can be open.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Opens an address for connections.
-pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("{address} cannot be listened on: choose another with --bind or --port")
-    })
-}
 
 /// Answers connections until `stop` says so, then lets answers that are under way finish.
 pub(crate) async fn answer(
@@ -49,12 +40,12 @@ pub(crate) async fn answer(
             continue;
         };
         // Where all are worked for, the new one is closed.
-        let Some(place) = connections.enter() else {
+        let Some(slot) = connections.enter() else {
             continue;
         };
         // Tiles are small: waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
-        let connection = place.connection.clone();
+        let connection = slot.connection.clone();
         let service = TowerToHyperService::new(router.clone());
         let service = service_fn(move |request| {
             let work = connection.work();
@@ -65,9 +56,9 @@ pub(crate) async fn answer(
             }
         });
         let connection = hyper::server::conn::http1::Builder::new()
-            .max_buf_size(MOST_HEAD_BYTES)
+            .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(
-                TokioIo::new(Watched::new(stream, place.connection.clone())),
+                TokioIo::new(Watched::new(stream, slot.connection.clone())),
                 service,
             );
         let connection = graceful.watch(connection);
@@ -75,8 +66,8 @@ pub(crate) async fn answer(
         server.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             // A client that goes away in the middle is its own affair.
-            place.connection.attend(connection).await;
-            drop(place);
+            slot.connection.attend(connection).await;
+            drop(slot);
             server.connections.fetch_sub(1, Ordering::Relaxed);
         });
     }

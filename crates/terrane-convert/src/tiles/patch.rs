@@ -1,104 +1,34 @@
 //! A part of a level put together from blocks, and the continuous surface through it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use anyhow::Result;
+use terrane::format::{LevelTile, TileId};
 use terrane::kernel::{PixelJet, blend, blend_height};
 
-use crate::output::sentence;
-
+use super::TileError;
 use super::blocks::{Block, Blocks};
-use super::limits::Deadline;
-use super::lru::Lru;
-use super::metrics::Counter;
-use super::warp::Place;
+use super::error::Result;
+use super::warp::PixelPosition;
 
 /// Pixels around the asked ones: the surface needs two, and what continues it beyond the data looks at six more.
 const MARGIN: isize = 8;
 /// No patch has more pixels: a level is chosen so that a tile takes a few hundred across, wherever the file lies.
-const MOST_PIXELS: usize = 1 << 22;
-
-/// A tile of so coarse a zoom that the file's overviews do not reach it.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "this zoom is too coarse for the overviews that the file has: minzoom in its TileJSON says where they begin"
-)]
-pub(crate) struct TooCoarse;
+const MAX_PIXELS: usize = 1 << 22;
 
 /// Whether a part of a level is small enough to be put together.
-pub(crate) fn is_small(width: usize, height: usize) -> bool {
+pub(super) fn is_small(width: usize, height: usize) -> bool {
     let margins = 2 * MARGIN.cast_unsigned() + 1;
     width
         .saturating_add(margins)
         .saturating_mul(height.saturating_add(margins))
-        <= MOST_PIXELS
+        <= MAX_PIXELS
 }
 
-/// Which block: of which file, which level, column and row.
-pub(crate) type BlockKey = (u64, u8, usize, usize);
+/// Reads a block; `None` where it has no data.
+type Read<'a> = dyn FnMut(LevelTile) -> Result<Option<Arc<Block>>> + 'a;
 
-/// The block once it is there; those who ask meanwhile wait for the one that reads it.
-type Slot = Arc<OnceLock<Result<Option<Arc<Block>>, String>>>;
-
-/// Decoded blocks of all files, within a number of bytes.
-pub(crate) struct BlockStore {
-    slots: Lru<BlockKey, Slot>,
-    pub(crate) decoded: Counter,
-    pub(crate) reused: Counter,
-}
-
-impl BlockStore {
-    /// A store of so many bytes.
-    pub(crate) fn new(most_bytes: usize) -> Self {
-        Self {
-            slots: Lru::new(most_bytes),
-            decoded: Counter::default(),
-            reused: Counter::default(),
-        }
-    }
-
-    /// Bytes that are kept now.
-    pub(crate) fn bytes(&self) -> usize {
-        self.slots.bytes()
-    }
-
-    fn block(&self, file: u64, blocks: &Blocks, place: [usize; 3]) -> Result<Option<Arc<Block>>> {
-        let [level, column, row] = place;
-        let key = (file, level as u8, column, row);
-        let slot = self.slots.get(&key).unwrap_or_else(|| {
-            let slot = Slot::default();
-            // Counted in full before it is there, so that many at once stay within the bound too.
-            let bytes = blocks
-                .window(level as u8, column, row)
-                .pixels()
-                .unwrap_or(0)
-                * 4;
-            self.slots.insert(key, slot.clone(), bytes);
-            slot
-        });
-        let mut is_new = false;
-        let outcome = slot.get_or_init(|| {
-            is_new = true;
-            blocks
-                .read(level as u8, column, row)
-                .map(|block| block.map(Arc::new))
-                .map_err(|error| sentence(&error))
-        });
-        if is_new {
-            self.decoded.add(1);
-        } else {
-            self.reused.add(1);
-        }
-        outcome.clone().map_err(|reason| {
-            // Reading may succeed the next time, as with a file on a web server.
-            self.slots.insert(key, Slot::default(), 0);
-            anyhow::anyhow!(reason)
-        })
-    }
-}
-
-/// Pixels of one level around some places.
-pub(crate) struct Patch {
+/// Pixels of one level around some positions.
+pub(super) struct Patch {
     left: isize,
     top: isize,
     width: usize,
@@ -112,25 +42,23 @@ pub(crate) struct Patch {
 }
 
 impl Patch {
-    /// The pixels around places, which are given in pixels of full resolution; `None` where no place meets the raster.
-    pub(crate) fn around(
-        store: &BlockStore,
-        file: u64,
+    /// The pixels around positions, which are given in pixels of full resolution; `None` where none meets the raster.
+    pub(super) fn around(
         blocks: &Blocks,
         level: u8,
-        places: &[Place],
-        deadline: Deadline,
+        positions: &[PixelPosition],
+        read: &mut Read,
     ) -> Result<Option<Self>> {
         let scale = f64::from(1_u32 << level);
         let size = blocks.size(level);
-        let Some([left, top, right, bottom]) = extent(places, scale, size) else {
+        let Some([left, top, right, bottom]) = span(positions, scale, size) else {
             return Ok(None);
         };
         let (left, top) = (left - MARGIN, top - MARGIN);
         let width = (right + MARGIN + 1 - left).cast_unsigned();
         let height = (bottom + MARGIN + 1 - top).cast_unsigned();
-        if width.saturating_mul(height) > MOST_PIXELS {
-            return Err(TooCoarse.into());
+        if width.saturating_mul(height) > MAX_PIXELS {
+            return Err(TileError::TooCoarse);
         }
         let mut patch = Self {
             left,
@@ -142,7 +70,7 @@ impl Patch {
             scale,
             size,
         };
-        patch.paste(store, file, blocks, level, deadline)?;
+        patch.paste(blocks, level, read)?;
         patch.is_valid = patch
             .heights
             .iter()
@@ -152,14 +80,7 @@ impl Patch {
         Ok(Some(patch))
     }
 
-    fn paste(
-        &mut self,
-        store: &BlockStore,
-        file: u64,
-        blocks: &Blocks,
-        level: u8,
-        deadline: Deadline,
-    ) -> Result<()> {
+    fn paste(&mut self, blocks: &Blocks, level: u8, read: &mut Read) -> Result<()> {
         let side = blocks.side();
         let inside = |start: isize, length: usize, size: usize| {
             let end = (start + length.cast_signed()).clamp(0, size.cast_signed());
@@ -169,12 +90,15 @@ impl Patch {
         let rows = inside(self.top, self.height, self.size.1);
         for block_row in rows.start / side..rows.end.div_ceil(side) {
             for block_column in columns.start / side..columns.end.div_ceil(side) {
-                deadline.check()?;
-                let place = [usize::from(level), block_column, block_row];
-                let Some(block) = store.block(file, blocks, place)? else {
+                let id = TileId {
+                    column: block_column,
+                    row: block_row,
+                };
+                let tile = LevelTile { level, id };
+                let Some(block) = read(tile)? else {
                     continue;
                 };
-                let window = blocks.window(level, block_column, block_row);
+                let window = blocks.window(tile);
                 let from = columns.start.max(window.column);
                 let to = columns.end.min(window.column + window.width);
                 for row in rows.start.max(window.row)..rows.end.min(window.row + window.height) {
@@ -225,10 +149,10 @@ impl Patch {
         }
     }
 
-    /// The surface at a place in pixels of full resolution, derivatives per pixel of full resolution; `None` where there
+    /// The surface at a position in pixels of full resolution, derivatives per pixel of full resolution; `None` where there
     /// is no data.
-    pub(crate) fn jet(&self, place: Place) -> Option<PixelJet> {
-        let (samples, x, y) = self.samples(place)?;
+    pub(super) fn jet(&self, position: PixelPosition) -> Option<PixelJet> {
+        let (samples, x, y) = self.samples(position)?;
         let jet = blend(&samples, x, y);
         let (first, second) = (1.0 / self.scale, 1.0 / (self.scale * self.scale));
         Some(PixelJet {
@@ -241,15 +165,15 @@ impl Patch {
         })
     }
 
-    /// The height at a place in pixels of full resolution; `None` where there is no data.
-    pub(crate) fn height(&self, place: Place) -> Option<f64> {
-        let (samples, x, y) = self.samples(place)?;
+    /// The height at a position in pixels of full resolution; `None` where there is no data.
+    pub(super) fn height(&self, position: PixelPosition) -> Option<f64> {
+        let (samples, x, y) = self.samples(position)?;
         Some(blend_height(&samples, x, y))
     }
 
-    /// The 4×4 heights around a place, and where it lies between the middle ones.
-    fn samples(&self, place: Place) -> Option<([[f64; 4]; 4], f64, f64)> {
-        let (column, row) = (place[0] / self.scale, place[1] / self.scale);
+    /// The 4×4 heights around a position, and where it lies between the middle ones.
+    fn samples(&self, position: PixelPosition) -> Option<([[f64; 4]; 4], f64, f64)> {
+        let (column, row) = (position[0] / self.scale, position[1] / self.scale);
         if !self.has_data(column, row) {
             return None;
         }
@@ -287,11 +211,11 @@ const NEIGHBOURS: [(isize, isize); 8] = [
     (1, 1),
 ];
 
-/// First column and row and last column and row of the level's pixels that the places inside the raster meet.
-fn extent(places: &[Place], scale: f64, size: (usize, usize)) -> Option<[isize; 4]> {
+/// First column and row and last column and row of the level's pixels that the positions inside the raster meet.
+fn span(positions: &[PixelPosition], scale: f64, size: (usize, usize)) -> Option<[isize; 4]> {
     let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
-    for place in places {
-        let at = [place[0] / scale, place[1] / scale];
+    for position in positions {
+        let at = [position[0] / scale, position[1] / scale];
         let is_inside =
             (0.0..=size.0 as f64).contains(&at[0]) && (0.0..=size.1 as f64).contains(&at[1]);
         if is_inside {

@@ -1,4 +1,4 @@
-//! Heights by blocks of every level, of a neural terrain file or of the raster it was made from.
+//! Heights by blocks of every level, of a file or of the raster it was made from.
 //!
 //! A level has half the columns and rows of the one before, down to a single pixel. Those that a file does not hold are
 //! means: a few are taken when they are asked for, coarser ones once when the file is opened, and kept in memory. Where
@@ -6,29 +6,31 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use terrane::Terrain;
-use terrane::format::{LevelTile, TileId, Window, limits};
+use terrane::format::{LevelTile, Window, limits};
 use terrane_geo::{Grid, RasterSource};
+
+use super::TileError;
+use super::error::Result;
 
 /// The first level of a raster without overviews that is kept in memory: a 256th of its pixels.
 const FIRST_KEPT: u8 = 4;
 /// Side of a raster's blocks.
 const RASTER_SIDE: usize = 512;
 /// Pixels of a raster that are read at once.
-const MOST_READ: usize = 1 << 22;
+const MAX_READ: usize = 1 << 22;
 /// Rows of a raster that are read at once for its levels in memory, where they are not too long; a multiple of 2 to the
 /// power of [`FIRST_KEPT`].
 const STRIP: usize = 256;
 /// Pixels of the first level in memory, and of the level that it is made of where a neural terrain file holds that: as
 /// many as the largest tile has.
-const MOST_KEPT: usize = limits::TILE_PIXELS;
+const MAX_KEPT: usize = limits::TILE_PIXELS;
 
 /// A block of heights in metres, NaN where there is no data.
 #[derive(Debug)]
-pub(crate) struct Block {
-    pub(crate) width: usize,
-    pub(crate) heights: Vec<f32>,
+pub(super) struct Block {
+    pub(super) width: usize,
+    pub(super) heights: Vec<f32>,
 }
 
 impl Block {
@@ -38,6 +40,11 @@ impl Block {
             heights: heights.iter().map(|&height| height as f32).collect(),
         }
     }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.heights[..])
+    }
 }
 
 enum Base {
@@ -46,7 +53,7 @@ enum Base {
 }
 
 /// All levels of a file.
-pub(crate) struct Blocks {
+pub(super) struct Blocks {
     base: Base,
     size: (usize, usize),
     side: usize,
@@ -59,7 +66,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// The levels of a neural terrain file.
-    pub(crate) fn of_terrain(terrain: Arc<Terrain>) -> Result<Self> {
+    pub(super) fn of_terrain(terrain: Arc<Terrain>) -> Result<Self> {
         let pyramid = &terrain.header().pyramid;
         let stored = pyramid.levels();
         let (width, height) = pyramid.size(0).unwrap_or_default();
@@ -67,7 +74,7 @@ impl Blocks {
         let coarsest = pyramid.size(last).unwrap_or_default();
         let whole = Window::whole(coarsest.0 as usize, coarsest.1 as usize);
         let mut kept = Vec::new();
-        if whole.pixels().is_some_and(|pixels| pixels <= MOST_KEPT) {
+        if whole.pixels().is_some_and(|pixels| pixels <= MAX_KEPT) {
             let grid = Grid::new(whole.width, whole.height, terrain.read(last, whole)?);
             kept = halvings(grid.halved());
         }
@@ -82,7 +89,7 @@ impl Blocks {
     }
 
     /// The levels of a raster: its overviews where they are halves, else means of its pixels.
-    pub(crate) fn of_raster(raster: Box<dyn RasterSource>) -> Result<Self> {
+    pub(super) fn of_raster(raster: Box<dyn RasterSource>) -> Result<Self> {
         let levels = &raster.info().levels;
         let (width, height) = levels[0];
         let stored = levels
@@ -93,7 +100,7 @@ impl Blocks {
             .count() as u8;
         let first_kept = stored.max(FIRST_KEPT);
         let kept = match halved((width, height), first_kept) {
-            (columns, rows) if columns.saturating_mul(rows) <= MOST_KEPT => {
+            (columns, rows) if columns.saturating_mul(rows) <= MAX_KEPT => {
                 halvings(whole_level(raster.as_ref(), stored - 1, first_kept)?)
             }
             _ => Vec::new(),
@@ -109,24 +116,24 @@ impl Blocks {
     }
 
     /// Columns and rows of a level.
-    pub(crate) fn size(&self, level: u8) -> (usize, usize) {
+    pub(super) fn size(&self, level: u8) -> (usize, usize) {
         halved(self.size, level)
     }
 
     /// Side of a block in pixels.
-    pub(crate) fn side(&self) -> usize {
+    pub(super) fn side(&self) -> usize {
         self.side
     }
 
     /// The last level that there is: of one pixel, unless coarser ones would have been too much.
-    pub(crate) fn last_level(&self) -> u8 {
+    pub(super) fn last_level(&self) -> u8 {
         self.first_kept + self.kept.len() as u8 - 1
     }
 
     /// The window of a block.
-    pub(crate) fn window(&self, level: u8, column: usize, row: usize) -> Window {
-        let (width, height) = self.size(level);
-        let (left, top) = (column * self.side, row * self.side);
+    pub(super) fn window(&self, block: LevelTile) -> Window {
+        let (width, height) = self.size(block.level);
+        let (left, top) = (block.id.column * self.side, block.id.row * self.side);
         Window {
             column: left,
             row: top,
@@ -136,19 +143,22 @@ impl Blocks {
     }
 
     /// One block, or `None` where it has no data.
-    pub(crate) fn read(&self, level: u8, column: usize, row: usize) -> Result<Option<Block>> {
-        let window = self.window(level, column, row);
+    pub(super) fn read(&self, block: LevelTile) -> Result<Option<Block>> {
+        let level = block.level;
+        let window = self.window(block);
         if level >= self.first_kept {
-            let grid = self
-                .kept
-                .get(usize::from(level - self.first_kept))
-                .with_context(|| format!("there is no level {level}"))?;
+            let grid =
+                self.kept
+                    .get(usize::from(level - self.first_kept))
+                    .ok_or(TileError::NoLevel {
+                        level,
+                        last: self.last_level(),
+                    })?;
             return Ok(Some(Block::of(window.width, &grid.crop(window).heights)));
         }
         match &self.base {
             Base::Terrain(terrain) => {
-                let id = TileId { column, row };
-                let tile = terrain.decode(LevelTile { level, id })?;
+                let tile = terrain.decode(block)?;
                 Ok(tile.map(|tile| Block::of(window.width, &tile.valid_heights())))
             }
             Base::Raster(raster) => {
@@ -166,8 +176,8 @@ fn whole_level(raster: &dyn RasterSource, from: u8, level: u8) -> Result<Grid> {
     let mut whole = Grid::missing(width, height);
     let times = 1 << (level - from);
     // Rows as long as they are, so that rows of a raster that is stored by rows are read once.
-    let columns = (MOST_READ / times / times).clamp(1, width);
-    let rows = (MOST_READ / times / times / columns).clamp(1, STRIP.div_ceil(times));
+    let columns = (MAX_READ / times / times).clamp(1, width);
+    let rows = (MAX_READ / times / times / columns).clamp(1, STRIP.div_ceil(times));
     for row in (0..height).step_by(rows) {
         for column in (0..width).step_by(columns) {
             let window = Window {
@@ -190,7 +200,7 @@ fn whole_level(raster: &dyn RasterSource, from: u8, level: u8) -> Result<Grid> {
 fn coarsened(raster: &dyn RasterSource, from: u8, level: u8, window: Window) -> Result<Grid> {
     let (width, height) = raster.info().levels[usize::from(from)];
     let times = 1 << (level - from);
-    let rows = (MOST_READ / times / times / window.width.max(1)).max(1);
+    let rows = (MAX_READ / times / times / window.width.max(1)).max(1);
     let heights = Vec::with_capacity(window.width * window.height);
     let mut whole = Grid::new(window.width, window.height, heights);
     for row in (window.row..window.row + window.height).step_by(rows) {
@@ -233,6 +243,7 @@ fn halvings(first: Grid) -> Vec<Grid> {
 mod tests {
     use super::*;
     use std::path::PathBuf;
+    use terrane::format::TileId;
     use terrane_geo::{Affine, Crs, Georeference, HeightUnit, RasterInfo, SampleType, Storage};
 
     struct Plane(RasterInfo);
@@ -252,6 +263,11 @@ mod tests {
             }
             Ok(grid)
         }
+    }
+
+    fn at(level: u8, column: usize, row: usize) -> LevelTile {
+        let id = TileId { column, row };
+        LevelTile { level, id }
     }
 
     fn plane(size: (usize, usize)) -> RasterInfo {
@@ -274,7 +290,7 @@ mod tests {
         assert_eq!(blocks.size(blocks.last_level()), (1, 1));
         for level in 0..=5 {
             let (width, height) = blocks.size(level);
-            let block = blocks.read(level, 0, 0).unwrap().unwrap();
+            let block = blocks.read(at(level, 0, 0)).unwrap().unwrap();
             assert_eq!(block.width, width.min(RASTER_SIDE));
             assert_eq!(block.heights.len(), block.width * height.min(RASTER_SIDE));
             let step = f64::from(1_u32 << level);
@@ -288,7 +304,7 @@ mod tests {
                 );
             }
         }
-        let last = blocks.read(0, 2, 1).unwrap().unwrap();
+        let last = blocks.read(at(0, 2, 1)).unwrap().unwrap();
         assert_eq!((last.width, last.heights.len()), (177, 177 * 88));
     }
 
@@ -297,7 +313,7 @@ mod tests {
     fn a_wide_raster_is_read_in_parts() {
         let info = plane((600_000, 40));
         let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
-        let block = blocks.read(4, 73, 0).unwrap().unwrap();
+        let block = blocks.read(at(4, 73, 0)).unwrap().unwrap();
         assert_eq!(blocks.size(4), (37_500, 3));
         // Means of 16 columns and rows; the last row has 8.
         let found = f64::from(block.heights[block.width + 3]);
@@ -313,8 +329,8 @@ mod tests {
         let info = plane((1 << 20, 1 << 20));
         let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
         assert_eq!(blocks.last_level(), FIRST_KEPT - 1);
-        let block = blocks.read(3, 1, 1).unwrap().unwrap();
+        let block = blocks.read(at(3, 1, 1)).unwrap().unwrap();
         assert_eq!((block.width, block.heights.len()), (512, 512 * 512));
-        assert!(blocks.read(FIRST_KEPT, 0, 0).is_err());
+        assert!(blocks.read(at(FIRST_KEPT, 0, 0)).is_err());
     }
 }

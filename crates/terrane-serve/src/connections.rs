@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::limits::{HEAD_TIME, IDLE_TIME, MOST_CONNECTIONS, OTHER_FILES, WRITE_TIME};
+use crate::limits::{HEAD_TIME, IDLE_TIME, MAX_CONNECTIONS, OTHER_FILES, WRITE_TIME};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -117,7 +117,7 @@ impl Connection {
         Some(state.since + time)
     }
 
-    /// Drives a connection to its end, until it is too slow, or until another one needs its place.
+    /// Drives a connection to its end, until it is too slow, or until another one needs its slot.
     pub(crate) async fn attend(&self, connection: impl Future) {
         let mut connection = pin!(connection);
         loop {
@@ -150,19 +150,19 @@ impl Drop for Work {
 /// All open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    most: usize,
+    max: usize,
     next: AtomicU64,
     open: Mutex<HashMap<u64, Arc<Connection>>>,
 }
 
-/// The place of an open connection, free again when dropped.
-pub(crate) struct Place {
+/// The slot of an open connection, free again when dropped.
+pub(crate) struct Slot {
     number: u64,
     all: Arc<Connections>,
     pub(crate) connection: Arc<Connection>,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         lock(&self.all.open).remove(&self.number);
     }
@@ -171,22 +171,22 @@ impl Drop for Place {
 impl Connections {
     /// No connections yet, and as many as the system has files for.
     pub(crate) fn new() -> Arc<Self> {
-        let files = most_open_files().unwrap_or(usize::MAX);
-        let most = files.saturating_sub(OTHER_FILES).clamp(1, MOST_CONNECTIONS);
-        Self::with_places(most)
+        let files = max_open_files().unwrap_or(usize::MAX);
+        let max = files.saturating_sub(OTHER_FILES).clamp(1, MAX_CONNECTIONS);
+        Self::with_slots(max)
     }
 
-    fn with_places(most: usize) -> Arc<Self> {
+    fn with_slots(max: usize) -> Arc<Self> {
         Arc::new(Self {
-            most,
+            max,
             next: AtomicU64::new(0),
             open: Mutex::default(),
         })
     }
 
-    /// A place for a new connection, another's where there is none; `None` where all are worked for.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
-        while self.count() >= self.most {
+    /// A slot for a new connection, another's where there is none; `None` where all are worked for.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Slot> {
+        while self.count() >= self.max {
             if !self.close_slowest() {
                 return None;
             }
@@ -194,7 +194,7 @@ impl Connections {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let connection = Arc::new(Connection::new());
         lock(&self.open).insert(number, Arc::clone(&connection));
-        Some(Place {
+        Some(Slot {
             number,
             all: Arc::clone(self),
             connection,
@@ -226,7 +226,7 @@ impl Connections {
 }
 
 /// Files that this process may have open, where the system says so.
-fn most_open_files() -> Option<usize> {
+fn max_open_files() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = text
         .lines()
@@ -300,20 +300,20 @@ impl AsyncWrite for Watched {
 mod tests {
     use super::*;
 
-    fn phase(place: &Place) -> Phase {
-        lock(&place.connection.state).phase()
+    fn phase(slot: &Slot) -> Phase {
+        lock(&slot.connection.state).phase()
     }
 
     #[test]
     fn those_that_sent_nothing_go_first_and_those_that_are_worked_for_stay() {
-        let all = Connections::with_places(4);
-        let places: Vec<Place> = (0..4).map(|_| all.enter().unwrap()).collect();
-        let is_open = |index: usize| lock(&all.open).contains_key(&places[index].number);
-        let _work = places[0].connection.work();
-        drop(places[1].connection.work());
-        assert_eq!(phase(&places[0]), Phase::Working);
-        assert_eq!(phase(&places[2]), Phase::Head);
-        assert_eq!(phase(&places[1]), Phase::Idle);
+        let all = Connections::with_slots(4);
+        let slots: Vec<Slot> = (0..4).map(|_| all.enter().unwrap()).collect();
+        let is_open = |index: usize| lock(&all.open).contains_key(&slots[index].number);
+        let _work = slots[0].connection.work();
+        drop(slots[1].connection.work());
+        assert_eq!(phase(&slots[0]), Phase::Working);
+        assert_eq!(phase(&slots[2]), Phase::Head);
+        assert_eq!(phase(&slots[1]), Phase::Idle);
         let first = all.enter().unwrap();
         assert!(!is_open(2) && is_open(3));
         first.connection.written(&Poll::Pending);
@@ -329,7 +329,7 @@ mod tests {
         let _work = fourth.connection.work();
         assert!(all.enter().is_none());
         assert_eq!(all.count(), 4);
-        drop(places);
+        drop(slots);
         assert_eq!(all.count(), 3);
     }
 

@@ -1,8 +1,6 @@
 //! What is answered at which address.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use axum::body::Bytes;
@@ -15,23 +13,20 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::cors::{Any, CorsLayer};
 
-use super::assets::{Asset, PAGE, asset};
-use super::catalogue::{catalogue, has_layer, info};
-use super::dataset::Dataset;
-use super::failure::Failure;
-use super::layer::Layer;
-use super::limits::Pool;
-use super::lru::Lru;
-use super::mercator::{MOST_ZOOM, TileId};
-use super::metrics::{Gauges, Metrics};
-use super::patch::BlockStore;
-use super::picture::Format;
-use super::point::{parse_count, parse_degrees, parse_line, point, profile};
-use super::render::{Nodata, TileRequest, render};
-use super::tilejson::{SIDE, tilejson};
+use terrane_convert::tiles::{Format, Layer, MAX_ZOOM, MapTile, Nodata, TileRequest};
+
+use crate::Server;
+use crate::assets::{Asset, PAGE, asset};
+use crate::catalogue::{catalogue, info};
+use crate::dataset::Dataset;
+use crate::failure::Failure;
+use crate::metrics::Gauges;
+use crate::point::{parse_count, parse_degrees, parse_line, point, profile};
+use crate::tilejson::tilejson;
 
 /// How long a client may use a tile without asking again.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -43,18 +38,6 @@ const DRAWING: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 const MATRIX_SET: &str = "WebMercatorQuad";
 /// Nothing from elsewhere: the viewer needs no network.
 const CONTENT_POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
-
-/// Everything the server knows.
-pub(crate) struct Server {
-    pub(crate) datasets: BTreeMap<String, Arc<Dataset>>,
-    pub(crate) blocks: Arc<BlockStore>,
-    pub(crate) tiles: Lru<String, Bytes>,
-    pub(crate) pool: Pool,
-    pub(crate) metrics: Metrics,
-    pub(crate) connections: AtomicUsize,
-    /// The address under which clients see the server, where it is not the one they ask.
-    pub(crate) public_url: Option<String>,
-}
 
 type Shared = State<Arc<Server>>;
 
@@ -79,7 +62,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/{name}/tilejson.json", get(height_tilejson))
         .route("/{name}/info", get(dataset_info))
         .route("/{name}/profile", get(profile_of))
-        .route("/{name}/point/{place}", get(point_of))
+        .route("/{name}/point/{degrees}", get(point_of))
         .route("/{name}/{layer}", get(layer_tilejson))
         .route("/{name}/{layer}/tilejson.json", get(layer_tilejson))
         .route("/{name}/{z}/{x}/{y}", get(height_tile))
@@ -198,10 +181,10 @@ async fn metrics(State(server): Shared) -> Response {
         connections: server
             .connections
             .load(std::sync::atomic::Ordering::Relaxed),
-        blocks_decoded: server.blocks.decoded.value(),
-        blocks_reused: server.blocks.reused.value(),
+        blocks_decoded: server.blocks.decoded(),
+        blocks_reused: server.blocks.reused(),
         block_bytes: server.blocks.bytes(),
-        tile_bytes: server.tiles.bytes(),
+        tile_bytes: server.tiles.weight() as usize,
     };
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], server.metrics.text(&gauges)).into_response()
@@ -241,11 +224,11 @@ impl Server {
         let names = || {
             let all = Layer::ALL
                 .into_iter()
-                .filter(|layer| has_layer(dataset, *layer));
+                .filter(|layer| dataset.tiles.has_layer(*layer));
             all.map(Layer::name).collect::<Vec<_>>().join(", ")
         };
         Layer::parse(name)
-            .filter(|layer| has_layer(dataset, *layer))
+            .filter(|layer| dataset.tiles.has_layer(*layer))
             .ok_or_else(|| {
                 Failure::missing(format!(
                     "there is no such layer; the layers of {} are {}",
@@ -322,13 +305,12 @@ fn describe(
 
 async fn point_of(
     State(server): Shared,
-    Path((name, place)): Path<(String, String)>,
+    Path((name, degrees)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let dataset = server.dataset(&name)?.clone();
-    let place = parse_degrees(&place)?;
-    let blocks = server.blocks.clone();
-    let work = move |deadline| point(&dataset, &blocks, place, deadline);
+    let degrees = parse_degrees(&degrees)?;
+    let work = move |deadline| point(&dataset, degrees, deadline);
     Ok(json_answer(&headers, &server.pool.run(work).await?))
 }
 
@@ -342,8 +324,7 @@ async fn profile_of(
     let options = options(asked)?;
     let line = parse_line(options.line.as_deref().unwrap_or_default())?;
     let count = parse_count(options.points.as_deref())?;
-    let blocks = server.blocks.clone();
-    let work = move |deadline| profile(&dataset, &blocks, &line, count, deadline);
+    let work = move |deadline| profile(&dataset, &line, count, deadline);
     Ok(json_answer(&headers, &server.pool.run(work).await?))
 }
 
@@ -403,29 +384,27 @@ fn parse_last(text: &str) -> Result<(&str, usize, Format), Failure> {
         .unwrap_or((text, Format::Png.extension()));
     let (row, scale) = rest.split_once('@').unwrap_or((rest, "1x"));
     let side = match scale {
-        "1x" => SIDE,
-        "2x" => 2 * SIDE,
+        "1x" => TileRequest::SIDE,
+        "2x" => 2 * TileRequest::SIDE,
         _ => return Err(Failure::bad("a tile is plain or @2x")),
     };
     Ok((row, side, format(extension)?))
 }
 
-fn parse_tile([z, x, y]: [&str; 3]) -> Result<TileId, Failure> {
+fn parse_tile([z, x, y]: [&str; 3]) -> Result<MapTile, Failure> {
     let number = |text: &str| -> Option<u32> {
         let is_plain = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
         is_plain.then(|| text.parse().ok()).flatten()
     };
     let (Some(z), Some(x), Some(y)) = (number(z), number(x), number(y)) else {
-        return Err(Failure::bad(
-            "a tile is three whole numbers, /zoom/column/row",
-        ));
+        return Err(Failure::bad("a tile is three integers, /zoom/column/row"));
     };
     u8::try_from(z)
         .ok()
-        .and_then(|z| TileId::new(z, x, y))
+        .and_then(|z| MapTile::new(z, x, y))
         .ok_or_else(|| {
             Failure::bad(format!(
-                "there is no tile {z}/{x}/{y}: zooms are 0 to {MOST_ZOOM}, columns and rows below 2 to the power of the zoom"
+                "there is no tile {z}/{x}/{y}: zooms are 0 to {MAX_ZOOM}, columns and rows below 2 to the power of the zoom"
             ))
         })
 }
@@ -459,7 +438,6 @@ async fn tile(
         layer,
         tile: parse_tile([z, x, y])?,
         side,
-        format,
         nodata: parse_nodata(options.nodata.as_deref())?,
     };
     // The tag needs no drawing: it changes with the file, the request and the program.
@@ -471,22 +449,32 @@ async fn tile(
         DRAWING,
         &dataset.identity,
         original,
-        &format!("{request:?}"),
+        &format!("{request:?} {format:?}"),
     ]);
     let media_type = format.media_type();
     if is_known(headers, &tag) {
         return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, Bytes::new));
     }
-    if let Some(bytes) = server.tiles.get(&tag) {
-        server.metrics.tiles_reused.add(1);
-        return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes));
-    }
-    let blocks = server.blocks.clone();
-    let work = move |deadline| Ok(Bytes::from(render(&dataset, &blocks, request, deadline)?));
+    // Those who ask for a tile that is being drawn wait for it.
+    let found = timeout(
+        server.pool.time(),
+        server.tiles.get_value_or_guard_async(&tag),
+    );
+    let guard = match found.await {
+        Err(_) => return Err(Failure::late()),
+        Ok(Ok(bytes)) => {
+            server.metrics.tiles_reused.add(1);
+            return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes));
+        }
+        Ok(Err(guard)) => guard,
+    };
+    let work = move |deadline| {
+        let picture = dataset.tiles.tile(request, deadline)?;
+        Ok(Bytes::from(picture.encode(format)?))
+    };
     let bytes = server.pool.run(work).await?;
     server.metrics.tiles_drawn.add(1);
-    server
-        .tiles
-        .insert(tag.clone(), bytes.clone(), bytes.len() + tag.len());
+    // A tile that is too large to be kept is answered all the same.
+    let _ = guard.insert(bytes.clone());
     Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes))
 }

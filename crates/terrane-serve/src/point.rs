@@ -1,15 +1,13 @@
 //! Heights at points and along lines.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
-use terrane_convert::{GroundSample, PointReport};
+use terrane_convert::tiles::{Deadline, degrees, position};
+use terrane_geo::geodesy::distance_m;
 
-use super::dataset::Dataset;
-use super::failure::Failure;
-use super::limits::{Deadline, MOST_CORNERS, MOST_DEGREES, MOST_PROFILE_POINTS};
-use super::mercator::{degrees, distance_m, position};
-use super::patch::BlockStore;
+use crate::dataset::Dataset;
+use crate::failure::Failure;
+use crate::limits::{MAX_CORNERS, MAX_DEGREES, MAX_PROFILE_POINTS};
 
 /// A longitude and a latitude, in degrees.
 pub(crate) type Degrees = (f64, f64);
@@ -37,9 +35,9 @@ pub(crate) fn parse_degrees(text: &str) -> Result<Degrees, Failure> {
 pub(crate) fn parse_line(text: &str) -> Result<Vec<Degrees>, Failure> {
     let mut line = Vec::new();
     for part in text.split(';') {
-        if line.len() == MOST_CORNERS {
+        if line.len() == MAX_CORNERS {
             return Err(Failure::bad(format!(
-                "a line has at most {MOST_CORNERS} corners"
+                "a line has at most {MAX_CORNERS} corners"
             )));
         }
         line.push(parse_degrees(part)?);
@@ -53,9 +51,9 @@ pub(crate) fn parse_line(text: &str) -> Result<Vec<Degrees>, Failure> {
         let values = || line.iter().map(axis);
         values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min)
     };
-    if span(|point| point.0) > MOST_DEGREES || span(|point| point.1) > MOST_DEGREES {
+    if span(|point| point.0) > MAX_DEGREES || span(|point| point.1) > MAX_DEGREES {
         return Err(Failure::bad(format!(
-            "a line is at most {MOST_DEGREES} degrees long"
+            "a line is at most {MAX_DEGREES} degrees long"
         )));
     }
     Ok(line)
@@ -63,45 +61,38 @@ pub(crate) fn parse_line(text: &str) -> Result<Vec<Degrees>, Failure> {
 
 /// Reads the number of points of a profile.
 pub(crate) fn parse_count(text: Option<&str>) -> Result<usize, Failure> {
-    const USUAL: usize = 256;
+    const DEFAULT: usize = 256;
     let Some(text) = text else {
-        return Ok(USUAL);
+        return Ok(DEFAULT);
     };
     text.parse()
         .ok()
-        .filter(|count| (2..=MOST_PROFILE_POINTS).contains(count))
-        .ok_or_else(|| {
-            Failure::bad(format!(
-                "points is a number from 2 to {MOST_PROFILE_POINTS}"
-            ))
-        })
+        .filter(|count| (2..=MAX_PROFILE_POINTS).contains(count))
+        .ok_or_else(|| Failure::bad(format!("points is a number from 2 to {MAX_PROFILE_POINTS}")))
 }
 
 /// Everything that is known at a point, as `terrane query` says it.
 pub(crate) fn point(
     dataset: &Dataset,
-    store: &BlockStore,
     (longitude, latitude): Degrees,
     deadline: Deadline,
 ) -> Result<Value, Failure> {
-    let Some((x, y)) = dataset.map_point(longitude, latitude) else {
+    let report = dataset.tiles.point(longitude, latitude, deadline)?;
+    let Some(report) = report else {
         return Err(Failure::missing(format!(
-            "{longitude},{latitude} has no place in the system of {}",
+            "{longitude},{latitude} has no position in the system of {}",
             dataset.name
         )));
     };
-    let sample = dataset.sample(store, x, y, deadline)?;
-    let sample = sample.map(|sample| GroundSample::new(&sample, dataset.scale.at(y)));
-    let mut value = PointReport { x, y, sample }.json();
+    let mut value = report.json();
     value["coordinates"] = json!([longitude, latitude]);
-    value["crs"] = dataset.crs.to_string().into();
+    value["crs"] = dataset.tiles.crs().to_string().into();
     Ok(value)
 }
 
 /// Heights at equal distances along a line that is straight on the web map.
 pub(crate) fn profile(
     dataset: &Dataset,
-    store: &BlockStore,
     line: &[Degrees],
     count: usize,
     deadline: Deadline,
@@ -114,9 +105,9 @@ pub(crate) fn profile(
     for (longitude, latitude) in along(line, count) {
         distance += last.map_or(0.0, |last| distance_m(last, (longitude, latitude)));
         last = Some((longitude, latitude));
-        let sample = match dataset.map_point(longitude, latitude) {
+        let sample = match dataset.tiles.map_point(longitude, latitude) {
             None => None,
-            Some((x, y)) => dataset.sample(store, x, y, deadline)?,
+            Some((x, y)) => dataset.tiles.sample(x, y, deadline)?,
         };
         let height = sample.map(|sample| sample.height);
         if let Some((before, now)) = last_height.zip(height) {
@@ -207,7 +198,7 @@ mod tests {
         ] {
             assert!(!parse_line(text).unwrap_err().sentence.is_empty(), "{text}");
         }
-        let long = vec!["7,47"; MOST_CORNERS + 1].join(";");
+        let long = vec!["7,47"; MAX_CORNERS + 1].join(";");
         assert!(parse_line(&long).is_err());
         assert!(parse_count(Some("1")).is_err() && parse_count(Some("1e9")).is_err());
         assert_eq!(parse_count(Some("2000")), Ok(2000));

@@ -1,17 +1,19 @@
 //! Tiles as PNG or lossless WebP.
 
-use anyhow::{Context, Result};
+use super::error::Result;
 
 /// How a tile is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Format {
+pub enum Format {
+    /// PNG.
     Png,
+    /// Lossless WebP.
     Webp,
 }
 
 impl Format {
     /// The format of a file extension.
-    pub(crate) fn parse(extension: &str) -> Option<Self> {
+    pub fn parse(extension: &str) -> Option<Self> {
         match extension {
             "png" => Some(Self::Png),
             "webp" => Some(Self::Webp),
@@ -20,7 +22,7 @@ impl Format {
     }
 
     /// The file extension.
-    pub(crate) fn extension(self) -> &'static str {
+    pub fn extension(self) -> &'static str {
         match self {
             Self::Png => "png",
             Self::Webp => "webp",
@@ -28,7 +30,7 @@ impl Format {
     }
 
     /// The media type.
-    pub(crate) fn media_type(self) -> &'static str {
+    pub fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
             Self::Webp => "image/webp",
@@ -37,14 +39,17 @@ impl Format {
 }
 
 /// A square picture in RGBA, eight bits a channel.
-pub(crate) struct Picture {
-    pub(crate) side: usize,
-    pub(crate) rgba: Vec<u8>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Pixels across.
+    pub side: usize,
+    /// Four bytes for each pixel, row by row.
+    pub rgba: Vec<u8>,
 }
 
 impl Picture {
     /// A picture of nothing.
-    pub(crate) fn clear(side: usize) -> Self {
+    pub(super) fn clear(side: usize) -> Self {
         Self {
             side,
             rgba: vec![0; side * side * 4],
@@ -52,12 +57,12 @@ impl Picture {
     }
 
     /// Paints a pixel.
-    pub(crate) fn set(&mut self, index: usize, [red, green, blue]: [u8; 3]) {
+    pub(super) fn set(&mut self, index: usize, [red, green, blue]: [u8; 3]) {
         self.rgba[4 * index..4 * index + 4].copy_from_slice(&[red, green, blue, u8::MAX]);
     }
 
     /// The picture as bytes, without alpha where every pixel is painted.
-    pub(crate) fn encode(&self, format: Format) -> Result<Vec<u8>> {
+    pub fn encode(&self, format: Format) -> Result<Vec<u8>> {
         let is_opaque = self.rgba.chunks_exact(4).all(|pixel| pixel[3] == u8::MAX);
         let is_grey = self
             .rgba
@@ -78,7 +83,6 @@ impl Picture {
             Format::Png => self.png(&bytes, channels.len()),
             Format::Webp => self.webp(&bytes, channels.len()),
         }
-        .context("a tile cannot be encoded")
     }
 
     fn png(&self, bytes: &[u8], channels: usize) -> Result<Vec<u8>> {
@@ -118,7 +122,7 @@ impl Picture {
 }
 
 /// The Terrarium colour of a height: steps of 1/256 m from 32768 m below zero.
-pub(crate) fn terrarium(height_m: f64) -> [u8; 3] {
+pub(super) fn terrarium(height_m: f64) -> [u8; 3] {
     let steps = ((height_m + 32768.0) * 256.0)
         .round()
         .clamp(0.0, f64::from((1 << 24) - 1)) as u32;

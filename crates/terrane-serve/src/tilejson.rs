@@ -1,30 +1,26 @@
 //! TileJSON 3.0.0: how a map client finds the tiles.
 
 use serde_json::{Value, json};
+use terrane_convert::tiles::{Format, Layer, TileRequest};
 
-use super::dataset::Dataset;
-use super::layer::Layer;
-use super::picture::Format;
-
-/// Pixels across a tile without `@2x`.
-pub(crate) const SIDE: usize = 256;
+use crate::dataset::Dataset;
 
 /// The description of one layer; `base` is the address of the server.
 pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &str) -> Value {
     let name = &dataset.name;
-    let [west, south, east, north] = dataset.bounds;
+    let [west, south, east, north] = dataset.tiles.bounds();
     let part = match layer {
         Layer::Height => String::new(),
         _ => format!("/{}", layer.name()),
     };
     let extension = format.extension();
-    let zooms = dataset.zooms_of(layer);
+    let zooms = dataset.tiles.zooms(layer);
     let mut value = json!({
         "tilejson": "3.0.0",
         "name": if layer == Layer::Height { name.clone() } else { format!("{name}, {}", layer.name()) },
         "scheme": "xyz",
         "tiles": [format!("{base}/{name}{part}/{{z}}/{{x}}/{{y}}.{extension}")],
-        "bounds": dataset.bounds,
+        "bounds": dataset.tiles.bounds(),
         "center": [
             f64::midpoint(west, east),
             f64::midpoint(south, north),
@@ -32,13 +28,13 @@ pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &s
         ],
         "minzoom": zooms.start(),
         "maxzoom": zooms.end(),
-        "tileSize": SIDE,
+        "tileSize": TileRequest::SIDE,
         "format": extension,
         "unit": layer.unit(),
     });
     if layer == Layer::Height {
         value["encoding"] = "terrarium".into();
-        value["nodata_height_m"] = dataset.range.lowest_m.into();
+        value["nodata_height_m"] = dataset.tiles.range().lowest_m.into();
     }
     value
 }

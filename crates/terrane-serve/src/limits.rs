@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use terrane_convert::tiles::Deadline;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use super::failure::Failure;
+use crate::failure::Failure;
 
 /// Points of a profile, between its corners.
-pub(crate) const MOST_PROFILE_POINTS: usize = 2000;
+pub(crate) const MAX_PROFILE_POINTS: usize = 2000;
 /// Corners of a profile's line.
-pub(crate) const MOST_CORNERS: usize = 200;
+pub(crate) const MAX_CORNERS: usize = 200;
 /// Length of a profile in degrees on either axis.
-pub(crate) const MOST_DEGREES: f64 = 20.0;
+pub(crate) const MAX_DEGREES: f64 = 20.0;
 /// Bytes of a request's head.
-pub(crate) const MOST_HEAD_BYTES: usize = 16 << 10;
+pub(crate) const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Connections that are open at once.
-pub(crate) const MOST_CONNECTIONS: usize = 1024;
+pub(crate) const MAX_CONNECTIONS: usize = 1024;
 /// Files that are left open for others than connections.
 pub(crate) const OTHER_FILES: usize = 64;
 /// Time for a request's head to arrive, from its first byte or, for the first one, from the connection on.
@@ -30,39 +31,19 @@ pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
 /// Time for answers that are under way when the server is stopped.
 pub(crate) const STOP_TIME: Duration = Duration::from_secs(5);
 
-/// The moment after which nobody waits for an answer any more.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline(Instant);
-
-/// Work that was given up since nobody waits for it any more.
-#[derive(Debug, thiserror::Error)]
-#[error("nobody waits for the answer any more")]
-pub(crate) struct Late;
-
-impl Deadline {
-    /// An error once it has passed; long work asks now and then.
-    pub(crate) fn check(self) -> Result<(), Late> {
-        if Instant::now() < self.0 {
-            Ok(())
-        } else {
-            Err(Late)
-        }
-    }
-}
-
 /// Heavy work, bounded.
 pub(crate) struct Pool {
     workers: Arc<Semaphore>,
-    most_working: usize,
+    max_working: usize,
     waiting: AtomicUsize,
-    most_waiting: usize,
+    max_waiting: usize,
     time: Duration,
 }
 
 /// One request in the queue; leaves it when dropped, also where the client has gone away.
-struct Place<'a>(&'a AtomicUsize);
+struct Waiting<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -70,19 +51,24 @@ impl Drop for Place<'_> {
 
 impl Pool {
     /// So many workers, so many requests waiting for them, so long for each request.
-    pub(crate) fn new(workers: usize, most_waiting: usize, time: Duration) -> Self {
+    pub(crate) fn new(workers: usize, max_waiting: usize, time: Duration) -> Self {
         Self {
             workers: Arc::new(Semaphore::new(workers)),
-            most_working: workers,
+            max_working: workers,
             waiting: AtomicUsize::new(0),
-            most_waiting,
+            max_waiting,
             time,
         }
     }
 
+    /// Time for a request.
+    pub(crate) fn time(&self) -> Duration {
+        self.time
+    }
+
     /// Requests that are worked on now.
     pub(crate) fn working(&self) -> usize {
-        self.most_working - self.workers.available_permits()
+        self.max_working - self.workers.available_permits()
     }
 
     /// Requests that wait now.
@@ -99,11 +85,11 @@ impl Pool {
         let permit = if let Ok(permit) = self.workers.clone().try_acquire_owned() {
             permit
         } else {
-            if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.most_waiting {
+            if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.max_waiting {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 return Err(Failure::busy());
             }
-            let _place = Place(&self.waiting);
+            let _waiting = Waiting(&self.waiting);
             timeout_at(deadline, self.workers.clone().acquire_owned())
                 .await
                 .map_err(|_| Failure::late())?
@@ -112,11 +98,11 @@ impl Pool {
         let task = tokio::task::spawn_blocking(move || {
             // Held until the work is done, also where nobody waits for it any more.
             let _permit = permit;
-            work(Deadline(deadline))
+            work(Deadline::at(deadline.into_std()))
         });
         match timeout_at(deadline, task).await {
             Err(_) => Err(Failure::late()),
-            Ok(Err(error)) => Err(Failure::broken(&error.into())),
+            Ok(Err(error)) => Err(Failure::broken(&error)),
             Ok(Ok(outcome)) => outcome,
         }
     }
@@ -180,7 +166,7 @@ mod tests {
             let pool = Pool::new(1, 1, Duration::from_millis(50));
             let endless = |deadline: Deadline| -> Result<(), Failure> {
                 loop {
-                    deadline.check().map_err(anyhow::Error::from)?;
+                    deadline.check()?;
                 }
             };
             let status = pool.run(endless).await.unwrap_err().status;

@@ -5,10 +5,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::output::{complain, sentence};
-
-use super::limits::Late;
-use super::patch::TooCoarse;
+use terrane::without_secrets;
+use terrane_convert::tiles::TileError;
+use terrane_convert::{one_line, sentence};
 
 /// Seconds after which a client that was turned away may try again.
 const RETRY_AFTER: &str = "1";
@@ -55,8 +54,9 @@ impl Failure {
     }
 
     /// The file cannot be read; what was wrong goes to the log, not to the client.
-    pub(crate) fn broken(error: &anyhow::Error) -> Self {
-        complain("terrane serve", &sentence(error));
+    pub(crate) fn broken(error: &dyn std::error::Error) -> Self {
+        let reason = sentence(error);
+        eprintln!("terrane serve: {}", one_line(&without_secrets(&reason)));
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "the file could not be read: the server's log says why",
@@ -64,21 +64,13 @@ impl Failure {
     }
 }
 
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        if error.is::<Late>() {
-            return Self::late();
+impl From<TileError> for Failure {
+    fn from(error: TileError) -> Self {
+        match error {
+            TileError::Late => Self::late(),
+            TileError::TooCoarse => Self::missing(error.to_string()),
+            error => Self::broken(&error),
         }
-        match error.downcast_ref::<TooCoarse>() {
-            Some(coarse) => Self::missing(coarse.to_string()),
-            None => Self::broken(&error),
-        }
-    }
-}
-
-impl From<terrane::Error> for Failure {
-    fn from(error: terrane::Error) -> Self {
-        Self::broken(&error.into())
     }
 }
 

@@ -4,7 +4,7 @@ use terrane_geo::Product;
 
 /// One kind of tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Layer {
+pub enum Layer {
     /// Heights as Terrarium colours.
     Height,
     /// Heights tinted and shaded, to look at.
@@ -17,7 +17,7 @@ pub(crate) enum Layer {
 
 impl Layer {
     /// Every layer. Ruggedness and the like exist between pixels alone, not on a surface.
-    pub(crate) const ALL: [Self; 9] = [
+    pub const ALL: [Self; 9] = [
         Self::Height,
         Self::Relief,
         Self::Product(Product::Hillshade),
@@ -30,7 +30,7 @@ impl Layer {
     ];
 
     /// The name in addresses.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Height => "height",
             Self::Relief => "relief",
@@ -40,7 +40,7 @@ impl Layer {
     }
 
     /// The layer of a name; titiler calls heights in Terrarium colours `terrarium`.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         if name == "terrarium" {
             return Some(Self::Height);
         }
@@ -48,7 +48,7 @@ impl Layer {
     }
 
     /// The unit of what it shows.
-    pub(crate) fn unit(self) -> &'static str {
+    pub fn unit(self) -> &'static str {
         match self {
             Self::Height | Self::Relief | Self::Difference => "m",
             Self::Product(product) => product.unit(),
