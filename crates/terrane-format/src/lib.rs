@@ -20,6 +20,7 @@ mod bytes;
 mod checksum;
 pub mod coder;
 mod error;
+mod halve;
 mod header;
 mod index;
 pub mod integers;
@@ -36,6 +37,7 @@ pub mod tokens;
 mod writer;
 
 pub use error::{Error, Result};
+pub use halve::{halve, halve_rows};
 pub use header::{Extent, GeoKeys, Header, Method, ModelId, Promise, Samples, Statistics};
 pub use index::TilePlace;
 pub use memory::{MemoryError, MemoryLimit};

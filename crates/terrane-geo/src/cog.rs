@@ -13,13 +13,13 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use terrane_format::halve_rows;
 use tiff_core::{ByteOrder, Compression, Predictor, Tag, TagValue};
 use tiff_writer::TiffWriteSample;
 use tiff_writer::compress::{BlockEncodingOptions, compress_block};
 
 use crate::atomic::AtomicFile;
 use crate::output::{Output, folder};
-use crate::raster::halve_rows;
 use crate::{Error, Georeference, HeightUnit, Quantity, Result, SampleType, Storage, tag};
 
 /// Side of a block in pixels.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use terrane::{Terrain, hexadecimal, shown};
-use terrane_convert::tiles::{BlockCache, HeightRange, MapTiles, TileError};
+use terrane_convert::tiles::{BlockCache, MapTiles, TileError};
 use terrane_geo::RasterSource;
 
 use crate::Error;
@@ -50,11 +50,11 @@ impl Dataset {
     }
 
     /// The raster that a file was made from.
-    pub(crate) fn of_raster(
+    pub(crate) fn of_original(
         name: String,
         path: &Path,
         raster: Box<dyn RasterSource>,
-        range: HeightRange,
+        terrain: &Terrain,
         cache: &Arc<BlockCache>,
     ) -> Result<Self, Error> {
         let metadata = std::fs::metadata(path).map_err(|source| Error::Unreadable {
@@ -65,7 +65,7 @@ impl Dataset {
             .modified()
             .ok()
             .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-        let tiles = MapTiles::of_raster(raster, range, cache).map_err(on_map(path))?;
+        let tiles = MapTiles::of_original(raster, terrain, cache).map_err(on_map(path))?;
         Ok(Self {
             name,
             identity: format!(

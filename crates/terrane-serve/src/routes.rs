@@ -33,7 +33,7 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300
 /// The page and what it loads must be of one version.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 /// Changes when tiles are drawn differently.
-const DRAWING: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
+const DRAWING: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 /// The only tile matrix set; titiler's and OGC's addresses name it.
 const MATRIX_SET: &str = "WebMercatorQuad";
 /// Nothing from elsewhere: the viewer needs no network.

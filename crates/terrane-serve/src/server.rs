@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use terrane::Terrain;
-use terrane_convert::tiles::{BlockCache, HeightRange};
+use terrane_convert::tiles::BlockCache;
 use terrane_geo::RasterSource;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -161,9 +161,8 @@ impl Server {
             name: name.into(),
             reason,
         })?;
-        let range = HeightRange::of(terrain);
         let name = format!("{name}{ORIGINAL}");
-        let dataset = Dataset::of_raster(name, path, raster, range, &self.blocks)?;
+        let dataset = Dataset::of_original(name, path, raster, terrain, &self.blocks)?;
         Ok(Arc::new(dataset))
     }
 

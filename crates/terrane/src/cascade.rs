@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window};
+use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window, halve};
 
 use crate::Error;
 use crate::encode::Heights;
-use crate::fill::halve;
 use crate::journal::Journal;
 use crate::measured::Measured;
 use crate::resources::Resources;

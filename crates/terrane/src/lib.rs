@@ -43,6 +43,7 @@ mod terrain;
 pub mod tile_codec;
 mod tile_context;
 mod tile_source;
+pub mod tiling;
 mod wave;
 pub mod weights;
 
@@ -50,6 +51,7 @@ pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use batch::batch;
 pub use error::Error;
 pub use file_model::{ContextModel, FileModel, Profile};
+pub use fill::fill;
 pub use measured::Measured;
 pub use model::TrainedModel;
 pub use normalise::{Normalisation, Normalise};
@@ -57,7 +59,7 @@ pub use outline::ArrayShape;
 #[cfg(feature = "remote")]
 pub use remote::RemoteFile;
 pub use resources::Resources;
-pub use surface::{Sample, Surface};
+pub use surface::{InverseTransform, Sample, Surface};
 pub use terrain::{Terrain, hexadecimal, open, source, source_with};
 pub use terrane_context as context;
 pub use terrane_format as format;

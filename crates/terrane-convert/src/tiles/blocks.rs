@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use terrane::Terrain;
 use terrane::format::{LevelTile, Window, limits};
+use terrane::tile_codec::Tile;
+use terrane::tiling::Tiling;
+use terrane::{Terrain, fill};
 use terrane_geo::{Grid, RasterSource};
 
 use super::TileError;
@@ -15,7 +17,7 @@ use super::error::Result;
 
 /// The first level of a raster without overviews that is kept in memory: a 256th of its pixels.
 const FIRST_KEPT: u8 = 4;
-/// Side of a raster's blocks.
+/// Side of a raster's blocks, or the next multiple of the file's tiles.
 const RASTER_SIDE: usize = 512;
 /// Pixels of a raster that are read at once.
 const MAX_READ: usize = 1 << 22;
@@ -26,24 +28,65 @@ const STRIP: usize = 256;
 /// many as the largest tile has.
 const MAX_KEPT: usize = limits::TILE_PIXELS;
 
-/// A block of heights in metres, NaN where there is no data.
+/// A block of heights in metres.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) width: usize,
+    /// A missing pixel has a height that continues its neighbours, as in a decoded tile, and NaN where its whole tile has
+    /// no data.
     pub(super) heights: Vec<f32>,
+    /// Pixels without data.
+    pub(super) missing: Option<Vec<bool>>,
+}
+
+fn as_f32(heights: &[f64]) -> Vec<f32> {
+    heights.iter().map(|&height| height as f32).collect()
 }
 
 impl Block {
-    fn of(width: usize, heights: &[f64]) -> Self {
+    fn of_tile(tile: Tile) -> Self {
         Self {
-            width,
-            heights: heights.iter().map(|&height| height as f32).collect(),
+            width: tile.window.width,
+            heights: as_f32(&tile.heights),
+            missing: tile.missing,
         }
+    }
+
+    /// A block of heights that are NaN where there is no data, filled tile by tile as a file's are; `None` where it has
+    /// none at all.
+    fn of_grid(mut grid: Grid, side: usize) -> Option<Self> {
+        let missing: Vec<bool> = grid.heights.iter().map(|height| height.is_nan()).collect();
+        let missing = missing.contains(&true).then_some(missing);
+        if missing.is_some() {
+            for row in (0..grid.height).step_by(side) {
+                for column in (0..grid.width).step_by(side) {
+                    let window = Window {
+                        column,
+                        row,
+                        width: side.min(grid.width - column),
+                        height: side.min(grid.height - row),
+                    };
+                    let mut tile = grid.crop(window);
+                    if !tile.heights.iter().all(|height| height.is_nan()) {
+                        fill(&mut tile.heights, window.width);
+                        grid.paste(&tile, column, row);
+                    }
+                }
+            }
+        }
+        let has_data = missing
+            .as_ref()
+            .is_none_or(|missing| missing.contains(&false));
+        has_data.then(|| Self {
+            width: grid.width,
+            heights: as_f32(&grid.heights),
+            missing,
+        })
     }
 
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.heights[..])
+        size_of_val(&self.heights[..]) + self.missing.as_ref().map_or(0, Vec::len)
     }
 }
 
@@ -56,7 +99,10 @@ enum Base {
 pub(super) struct Blocks {
     base: Base,
     size: (usize, usize),
+    /// Side of a block.
     side: usize,
+    /// Side of a tile, of which a block has one or more.
+    tile_side: usize,
     /// Levels that the file itself holds.
     stored: u8,
     /// The first level in memory, and all from there on.
@@ -81,6 +127,7 @@ impl Blocks {
         Ok(Self {
             size: (width as usize, height as usize),
             side: pyramid.side().into(),
+            tile_side: pyramid.side().into(),
             stored,
             first_kept: stored,
             kept,
@@ -88,8 +135,9 @@ impl Blocks {
         })
     }
 
-    /// The levels of a raster: its overviews where they are halves, else means of its pixels.
-    pub(super) fn of_raster(raster: Box<dyn RasterSource>) -> Result<Self> {
+    /// The levels of a raster: its overviews where they are halves, else means of its pixels. Gaps are filled tile by
+    /// tile, as in a file with tiles of this side.
+    pub(super) fn of_raster(raster: Box<dyn RasterSource>, tile_side: usize) -> Result<Self> {
         let levels = &raster.info().levels;
         let (width, height) = levels[0];
         let stored = levels
@@ -107,7 +155,8 @@ impl Blocks {
         };
         Ok(Self {
             size: (width, height),
-            side: RASTER_SIDE,
+            side: RASTER_SIDE.next_multiple_of(tile_side),
+            tile_side,
             stored,
             first_kept,
             kept,
@@ -123,6 +172,16 @@ impl Blocks {
     /// Side of a block in pixels.
     pub(super) fn side(&self) -> usize {
         self.side
+    }
+
+    /// How a level is divided into tiles.
+    pub(super) fn tiling(&self, level: u8) -> Tiling {
+        let (width, height) = self.size(level);
+        Tiling {
+            width,
+            height,
+            side: self.tile_side,
+        }
     }
 
     /// The last level that there is: of one pixel, unless coarser ones would have been too much.
@@ -154,17 +213,17 @@ impl Blocks {
                         level,
                         last: self.last_level(),
                     })?;
-            return Ok(Some(Block::of(window.width, &grid.crop(window).heights)));
+            return Ok(Block::of_grid(grid.crop(window), self.tile_side));
         }
         match &self.base {
             Base::Terrain(terrain) => {
                 let tile = terrain.decode(block)?;
-                Ok(tile.map(|tile| Block::of(window.width, &tile.valid_heights())))
+                Ok(tile.map(Block::of_tile))
             }
             Base::Raster(raster) => {
                 let from = level.min(self.stored - 1);
                 let grid = coarsened(raster.as_ref(), from, level, window)?;
-                Ok(Some(Block::of(window.width, &grid.heights)))
+                Ok(Block::of_grid(grid, self.tile_side))
             }
         }
     }
@@ -187,10 +246,7 @@ fn whole_level(raster: &dyn RasterSource, from: u8, level: u8) -> Result<Grid> {
                 height: rows.min(height - row),
             };
             let part = coarsened(raster, from, level, window)?;
-            for (index, values) in part.heights.chunks_exact(window.width).enumerate() {
-                let start = (row + index) * width + column;
-                whole.heights[start..start + window.width].copy_from_slice(values);
-            }
+            whole.paste(&part, column, row);
         }
     }
     Ok(whole)
@@ -286,7 +342,7 @@ mod tests {
     #[test]
     fn levels_that_a_raster_lacks_are_means() {
         let info = plane((1201, 600));
-        let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
+        let blocks = Blocks::of_raster(Box::new(Plane(info)), 256).unwrap();
         assert_eq!(blocks.size(blocks.last_level()), (1, 1));
         for level in 0..=5 {
             let (width, height) = blocks.size(level);
@@ -312,7 +368,7 @@ mod tests {
     #[test]
     fn a_wide_raster_is_read_in_parts() {
         let info = plane((600_000, 40));
-        let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
+        let blocks = Blocks::of_raster(Box::new(Plane(info)), 256).unwrap();
         let block = blocks.read(at(4, 73, 0)).unwrap().unwrap();
         assert_eq!(blocks.size(4), (37_500, 3));
         // Means of 16 columns and rows; the last row has 8.
@@ -327,7 +383,7 @@ mod tests {
     #[test]
     fn levels_that_would_be_too_much_are_left_out() {
         let info = plane((1 << 20, 1 << 20));
-        let blocks = Blocks::of_raster(Box::new(Plane(info))).unwrap();
+        let blocks = Blocks::of_raster(Box::new(Plane(info)), 256).unwrap();
         assert_eq!(blocks.last_level(), FIRST_KEPT - 1);
         let block = blocks.read(at(3, 1, 1)).unwrap().unwrap();
         assert_eq!((block.width, block.heights.len()), (512, 512 * 512));

@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use terrane::format::Promise;
-use terrane::{Sample, Terrain};
+use terrane::{InverseTransform, Sample, Terrain};
 use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
 };
 
-use crate::placement::georeference;
+use crate::placement::{affine_numbers, georeference};
 use crate::query::{GroundSample, PointReport};
 
 use super::blocks::Blocks;
@@ -43,7 +43,7 @@ pub struct HeightRange {
 
 impl HeightRange {
     /// The range that a file states.
-    pub fn of(terrain: &Terrain) -> Self {
+    fn of(terrain: &Terrain) -> Self {
         let statistics = &terrain.header().statistics;
         Self {
             lowest_m: statistics.lowest_m,
@@ -66,6 +66,7 @@ pub struct MapTiles {
     file: u64,
     blocks: Blocks,
     affine: Affine,
+    inverse: InverseTransform,
     to_own: Projection,
     scale: GroundScale,
     /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
@@ -85,14 +86,16 @@ impl MapTiles {
         Ok(tiles)
     }
 
-    /// The tiles of a raster, coloured over a range of heights.
-    pub fn of_raster(
+    /// The tiles of the raster that a file was made from, coloured as the file's.
+    pub fn of_original(
         raster: Box<dyn RasterSource>,
-        range: HeightRange,
+        terrain: &Terrain,
         cache: &Arc<BlockCache>,
     ) -> Result<Self> {
         let place = raster.info().georeference.clone();
-        Self::new(&place, Blocks::of_raster(raster)?, range, cache)
+        let side = terrain.header().pyramid.side();
+        let blocks = Blocks::of_raster(raster, side.into())?;
+        Self::new(&place, blocks, HeightRange::of(terrain), cache)
     }
 
     /// The same tiles, with the raster that the file was made from to compare with.
@@ -117,9 +120,7 @@ impl MapTiles {
         let to_own = Projection::new(WGS_84, own)?;
         let from_own = Projection::new(own.unwrap_or_default(), Some(WGS_84))?;
         let affine = place.affine();
-        if affine.invert(0.0, 0.0).is_none() {
-            return Err(TileError::Singular);
-        }
+        let inverse = InverseTransform::of(affine_numbers(&affine)).ok_or(TileError::Singular)?;
         let size = blocks.size(0);
         let bounds = bounds(&affine, size, &from_own)?;
         let scale = GroundScale::of(&place.crs)?;
@@ -135,6 +136,7 @@ impl MapTiles {
             file: cache.number_file(),
             blocks,
             affine,
+            inverse,
             to_own,
             scale,
             native_zoom: 0.0,
@@ -328,7 +330,7 @@ impl MapTiles {
         let patch = self.patch_around(0, &[position], deadline)?;
         Ok(patch
             .and_then(|patch| patch.jet(position))
-            .map(|jet| self.in_map_units(jet)))
+            .map(|jet| self.inverse.sample(jet)))
     }
 
     /// What is known at a longitude and a latitude, as [`crate::query()`] reports it; `None` where the file's system
@@ -349,35 +351,9 @@ impl MapTiles {
 
     /// The surface on the ground at a position of a patch; `None` where there is no data.
     pub(super) fn ground(&self, patch: &Patch, position: PixelPosition) -> Option<GroundSample> {
-        let sample = self.in_map_units(patch.jet(position)?);
+        let sample = self.inverse.sample(patch.jet(position)?);
         let (_, y) = self.affine.apply(position[0], position[1]);
         Some(GroundSample::new(&sample, self.scale.at(y)))
-    }
-
-    /// A sample in map units from one in pixels.
-    fn in_map_units(&self, jet: terrane::kernel::PixelJet) -> Sample {
-        let Affine {
-            x_per_column: a,
-            x_per_row: b,
-            y_per_column: c,
-            y_per_row: d,
-            ..
-        } = self.affine;
-        let determinant = a * d - b * c;
-        // Columns and rows per unit of x and of y.
-        let (by_x, by_y) = (
-            [d / determinant, -c / determinant],
-            [-b / determinant, a / determinant],
-        );
-        let first = |v: [f64; 2]| jet.x * v[0] + jet.y * v[1];
-        let second = |v: [f64; 2], w: [f64; 2]| {
-            jet.xx * v[0] * w[0] + jet.xy * (v[0] * w[1] + v[1] * w[0]) + jet.yy * v[1] * w[1]
-        };
-        Sample {
-            height: jet.value,
-            gradient: [first(by_x), first(by_y)],
-            hessian: [second(by_x, by_x), second(by_x, by_y), second(by_y, by_y)],
-        }
     }
 }
 

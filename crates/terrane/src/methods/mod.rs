@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::blocks::SettingError;
 use crate::blocks::{Check, Jet};
-use crate::field::{Field, shares};
+use crate::field::{Field, patch_weights};
 use crate::init::Init;
 use crate::outline::{ArrayShape, outline};
 
@@ -98,7 +98,7 @@ impl Rims {
         let &Self { patch, rim, .. } = self;
         let (across, wide) = (side / patch, patch + 2 * rim);
         let all: Vec<_> = (0..side)
-            .map(|index| shares(index as f64 + 0.5, across, patch))
+            .map(|index| patch_weights(index as f64 + 0.5, across, patch))
             .collect();
         let mut values = Vec::with_capacity(side * side);
         for (row, rows) in all.iter().enumerate() {
