@@ -1,4 +1,4 @@
-"""A reader of neural terrain files, version 1, written from spec/terrane-1.md alone. Needs NumPy."""
+"""A reader of terrane files, version 1, written from spec/terrane-1.md alone. Needs NumPy."""
 
 import hashlib
 import json
@@ -898,7 +898,7 @@ class Tile:
 
 
 class Terrain:
-    """A neural terrain file, from its bytes, and those of its model where it is not embedded."""
+    """A terrane file, from its bytes, and those of its model where it is not embedded."""
 
     def __init__(self, data, model=None):
         self.data, self.given = data, model

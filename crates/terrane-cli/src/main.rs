@@ -1,4 +1,4 @@
-//! The `terrane` command: neural terrain files from elevation rasters, and back.
+//! The `terrane` command: terrane files from elevation rasters, and back.
 //!
 //! Exit codes: 0 done, 1 a check did not hold, 2 an error, 130 stopped by Ctrl-C.
 
@@ -32,10 +32,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Threads that are started at most for each core, and on machines with few.
-const MOST_JOBS_PER_CORE: usize = 4;
-const MOST_JOBS: usize = 64;
+const MAX_JOBS_PER_CORE: usize = 4;
+const MAX_JOBS: usize = 64;
 
-/// Neural terrain files: elevation rasters made small, with a guaranteed error.
+/// Terrane files: elevation rasters made small, with a guaranteed error.
 #[derive(Parser)]
 #[command(version, propagate_version = true, arg_required_else_help = true)]
 struct Arguments {
@@ -207,7 +207,7 @@ fn main() -> ExitCode {
 /// Takes as many threads as a machine can make use of: more only wait for each other, and every one has memory.
 fn limit_jobs(common: &mut Common) {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let most = MOST_JOBS.max(cores.saturating_mul(MOST_JOBS_PER_CORE));
+    let most = MAX_JOBS.max(cores.saturating_mul(MAX_JOBS_PER_CORE));
     if let (Some(asked), Some(most)) = (common.jobs, NonZeroUsize::new(most))
         && asked > most
     {

@@ -142,10 +142,10 @@ fn entry(file: &mut File) -> Option<(u64, usize, Measured)> {
     let number = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
     let length = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index])) as usize;
     let measured = Measured::from_bytes(&std::array::from_fn(|index| head[12 + index]));
-    let place = file.stream_position().ok()?;
-    if place + length as u64 > file.metadata().ok()?.len() {
+    let position = file.stream_position().ok()?;
+    if position + length as u64 > file.metadata().ok()?.len() {
         return None;
     }
-    file.seek(SeekFrom::Start(place + length as u64)).ok()?;
+    file.seek(SeekFrom::Start(position + length as u64)).ok()?;
     Some((number, length, measured))
 }

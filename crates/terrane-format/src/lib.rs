@@ -1,4 +1,4 @@
-//! The neural terrain file: bytes and symbols, exact.
+//! The terrane file: bytes and symbols, exact.
 //!
 //! A [`Writer`] takes the [`Record`]s of tiles and makes a file of them; a [`Reader`] opens one from any [`ByteSource`] with
 //! one small read and fetches tiles by number. The bytes are specified in `spec/terrane-1.md`; nothing here depends on

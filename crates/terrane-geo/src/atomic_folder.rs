@@ -79,7 +79,7 @@ impl AtomicFolder {
         let place = place(target)?;
         if place.exists() {
             refuse_foreign(target, &place, kind)?;
-            if existing == Existing::Keep {
+            if existing == Existing::Refuse {
                 return Err(Error::Exists {
                     path: target.to_owned(),
                 });
@@ -112,7 +112,7 @@ impl AtomicFolder {
         }
         let is_there = self.place.exists();
         if is_there {
-            if self.existing == Existing::Keep {
+            if self.existing == Existing::Refuse {
                 return Err(Error::Exists { path: self.target });
             }
             // It may have changed since the start.
@@ -337,15 +337,15 @@ mod tests {
     fn a_folder_appears_whole() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        drop(start(&target, Existing::Keep, &[]).unwrap());
+        drop(start(&target, Existing::Refuse, &[]).unwrap());
         assert!(names(parent.path()).is_empty());
-        for existing in [Existing::Keep, Existing::Replace] {
+        for existing in [Existing::Refuse, Existing::Replace] {
             make(&target, existing).unwrap();
             assert_eq!(names(parent.path()), ["set"]);
             assert_eq!(names(&target), ["body", "head"]);
         }
         assert!(matches!(
-            make(&target, Existing::Keep),
+            make(&target, Existing::Refuse),
             Err(Error::Exists { .. })
         ));
     }
@@ -379,14 +379,14 @@ mod tests {
     fn a_file_that_comes_meanwhile_is_kept() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        make(&target, Existing::Keep).unwrap();
+        make(&target, Existing::Refuse).unwrap();
         let folder = start(&target, Existing::Replace, &[]).unwrap();
         fs::write(target.join("letter"), "dear").unwrap();
         assert!(matches!(folder.commit(), Err(Error::Foreign { .. })));
         assert_eq!(names(&target), ["body", "head", "letter"]);
 
         let late = parent.path().join("late");
-        let folder = start(&late, Existing::Keep, &[]).unwrap();
+        let folder = start(&late, Existing::Refuse, &[]).unwrap();
         fs::create_dir(&late).unwrap();
         assert!(matches!(folder.commit(), Err(Error::Exists { .. })));
         assert_eq!(names(parent.path()), ["late", "set"]);
@@ -396,7 +396,7 @@ mod tests {
     fn inputs_are_not_replaced() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        make(&target, Existing::Keep).unwrap();
+        make(&target, Existing::Refuse).unwrap();
         let input = target.join("head");
         for input in [parent.path(), &target, &input, &target.join("../set")] {
             let text = complaint(&target, &[input]);
@@ -421,7 +421,7 @@ mod tests {
         fs::create_dir(parent.path().join("deep")).unwrap();
         symlink("deep/real", &link).unwrap();
         assert!(complaint(&link, &[]).contains("is a link to nothing"));
-        make(&real, Existing::Keep).unwrap();
+        make(&real, Existing::Refuse).unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
         make(&link, Existing::Replace).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -437,7 +437,7 @@ mod tests {
     fn what_cannot_take_its_place_leaves_the_old() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        make(&target, Existing::Keep).unwrap();
+        make(&target, Existing::Refuse).unwrap();
         let missing = parent.path().join("gone");
         let error = swap(&missing, &target, Some(&aside(&missing))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -466,7 +466,7 @@ mod tests {
         held.lock().unwrap();
         fs::create_dir(parent.path().join(".terrane-bare.part")).unwrap();
         fs::write(parent.path().join(".terrane-file.part"), "file").unwrap();
-        make(&parent.path().join("set"), Existing::Keep).unwrap();
+        make(&parent.path().join("set"), Existing::Refuse).unwrap();
         assert_eq!(
             names(parent.path()),
             [
@@ -484,11 +484,11 @@ mod tests {
     #[test]
     fn a_folder_that_is_being_filled_is_not_stale() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = start(&parent.path().join("set"), Existing::Keep, &[]).unwrap();
+        let folder = start(&parent.path().join("set"), Existing::Refuse, &[]).unwrap();
         let past = std::time::SystemTime::now() - Duration::from_mins(9);
         let lock = File::open(folder.path().join(LOCK)).unwrap();
         lock.set_modified(past).unwrap();
-        make(&parent.path().join("other"), Existing::Keep).unwrap();
+        make(&parent.path().join("other"), Existing::Refuse).unwrap();
         folder.commit().unwrap();
         assert_eq!(names(parent.path()), ["other", "set"]);
     }

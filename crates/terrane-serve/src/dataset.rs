@@ -28,7 +28,7 @@ fn on_map(path: &Path) -> impl FnOnce(TileError) -> Error {
 }
 
 impl Dataset {
-    /// A neural terrain file; `head` is what it begins with.
+    /// A terrane file; `head` is what it begins with.
     pub(crate) fn of_terrain(
         name: String,
         path: &Path,

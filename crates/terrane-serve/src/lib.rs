@@ -1,4 +1,4 @@
-//! The tile server: a web map and tiles of neural terrain files over HTTP.
+//! The tile server: a web map and tiles of terrane files over HTTP.
 //!
 //! A [`Server`] is given files, bound to an address and answers until it is asked to stop. A request for a tile goes
 //! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it.

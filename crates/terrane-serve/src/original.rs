@@ -56,7 +56,7 @@ pub enum Mismatch {
     /// A height that differs by more than the file states.
     #[error(
         "at column {column}, row {row} their heights differ by {off_m:.3} m, and the file {}",
-        stated(*promise, *measured_m)
+        stated(*bound, *measured_m)
     )]
     Heights {
         /// The column of the worst pixel.
@@ -66,7 +66,7 @@ pub enum Mismatch {
         /// By how much they differ.
         off_m: f64,
         /// The file's error bound.
-        promise: ErrorBound,
+        bound: ErrorBound,
         /// The error that was measured when the file was made.
         measured_m: f64,
     },
@@ -79,10 +79,10 @@ pub enum Mismatch {
 }
 
 /// What a file says of its errors.
-fn stated(promise: ErrorBound, measured_m: f64) -> String {
-    match promise {
-        ErrorBound::MaxError(bound) => format!("promises at most {bound} m"),
-        ErrorBound::Lossless { .. } => "promises every height".to_owned(),
+fn stated(bound: ErrorBound, measured_m: f64) -> String {
+    match bound {
+        ErrorBound::MaxError(bound) => format!("guarantees at most {bound} m"),
+        ErrorBound::Lossless { .. } => "guarantees every height".to_owned(),
         ErrorBound::None => format!("states at most {measured_m:.3} m"),
     }
 }
@@ -174,7 +174,7 @@ fn check_heights(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), Mis
                 column,
                 row,
                 off_m: worst.1,
-                promise: header.bound,
+                bound: header.bound,
                 measured_m,
             });
         }

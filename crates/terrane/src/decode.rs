@@ -1,4 +1,4 @@
-//! A neural terrain file back to heights on a grid.
+//! A terrane file back to heights on a grid.
 
 use std::ops::Range;
 
@@ -87,20 +87,20 @@ impl Decoding {
             last: pyramid.levels() - 1,
         })?;
         let whole = Window::whole(width as usize, height as usize);
-        let place = georeference(terrain.header());
-        let place = if level == 0 {
-            place
+        let frame = georeference(terrain.header());
+        let frame = if level == 0 {
+            frame
         } else {
-            place.coarsened(f64::from(1_u32 << level))
+            frame.coarsened(f64::from(1_u32 << level))
         };
         let window = match self.bbox {
             None => whole,
-            Some(bbox) => pixel_window(&place.affine(), (whole.width, whole.height), bbox)?,
+            Some(bbox) => pixel_window(&frame.affine(), (whole.width, whole.height), bbox)?,
         };
         Ok(View {
             terrain,
             pixels: Pixels::Level(level, window),
-            georeference: place.cropped(window.column, window.row),
+            georeference: frame.cropped(window.column, window.row),
             width: window.width,
             height: window.height,
         })
@@ -136,15 +136,15 @@ impl Decoding {
         let anchor = corner
             .shifted(window.column as f64, window.row as f64)
             .scaled(factor);
-        let mut place = georeference(header);
-        place.anchor = if place.placed && place.crs.pixel_is_point() {
+        let mut frame = georeference(header);
+        frame.anchor = if frame.placed && frame.crs.pixel_is_point() {
             anchor.shifted(0.5, 0.5)
         } else {
             anchor
         };
         Ok(View {
             terrain,
-            georeference: place,
+            georeference: frame,
             width: grid.width(),
             height: grid.height(),
             pixels: Pixels::Resampled(grid),
@@ -164,8 +164,8 @@ impl Decoding {
         let size = (view.width, view.height);
         let storage = storage(terrain.header(), view.is_exact())?;
         view.check_memory()?;
-        let place = view.georeference.clone();
-        let mut writer = CogWriter::create(out, size, place, storage.clone())?;
+        let frame = view.georeference.clone();
+        let mut writer = CogWriter::create(out, size, frame, storage.clone())?;
         let mut row = 0;
         while row < view.height {
             let end = view.strip_end(row);
@@ -194,7 +194,7 @@ pub struct Decoded {
 }
 
 impl View<'_> {
-    /// Whether every height is the source's: because that was promised, or because it was so when the file was made.
+    /// Whether every height is the source's: because the file is lossless, or because it was so when the file was made.
     fn is_exact(&self) -> bool {
         let header = self.terrain.header();
         let is_lossless = matches!(header.bound, ErrorBound::Lossless { .. });

@@ -1,4 +1,4 @@
-//! A raster to a neural terrain file.
+//! A raster to a terrane file.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

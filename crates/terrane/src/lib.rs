@@ -1,4 +1,4 @@
-//! Rasters to neural terrain files and back: what the command and the Python package share.
+//! Rasters to terrane files and back: what the command and the Python package share.
 //!
 //! [`Settings`] say how a raster is encoded, [`encode()`] does it, [`Decoding`] goes back, [`verify()`] compares.
 //! [`query()`] gives heights and slopes at points, a [`Derivation`] slopes and the like as a raster. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`]) and become the same file in the end

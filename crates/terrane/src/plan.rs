@@ -37,7 +37,7 @@ pub struct Plan {
     #[serde(rename = "terrane_shard_plan")]
     version: u32,
     program: String,
-    /// The rasters and their places.
+    /// The rasters and their windows.
     pub(crate) inputs: Vec<Input>,
     raster: Raster,
     coding: CodingPlan,

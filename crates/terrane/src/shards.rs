@@ -214,7 +214,7 @@ impl Plan {
                 .into_inner()
                 .map_err(|error| failed(error.into_error()))?,
         );
-        // The index and every place of it, before anybody trusts the file.
+        // The index and every entry of it, before anybody trusts the file.
         let written = file.file().try_clone().map_err(failed)?;
         let source = Box::new(LocalFile::from_file(written)?);
         let options = TerrainOptions {

@@ -79,7 +79,7 @@ pub(crate) fn regimes(runs: &mut Runs) -> Result<Table> {
 
 /// PSNR near the seams of patches and away from them.
 pub(crate) fn boundary(runs: &mut Runs) -> Result<(Table, Figure)> {
-    let note = "Boundary: within two pixels of a seam inside the tile. The last columns are the same after neighbouring patches were passed into each other, as a neural terrain file does.";
+    let note = "Boundary: within two pixels of a seam inside the tile. The last columns are the same after neighbouring patches were passed into each other, as a terrane file does.";
     let columns = vec![
         Column::new("run", "run", 0),
         Column::new("boundary_fraction", "share of boundary", 3),

@@ -1,4 +1,4 @@
-//! `terrane encode`: a raster to a neural terrain file.
+//! `terrane encode`: a raster to a terrane file.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::commands::OutputOptions;
 use crate::output::{bytes, print, print_json};
 use crate::progress::Progress;
 
-/// Turn a GeoTIFF or COG (or several, as a mosaic) into a neural terrain file.
+/// Turn a GeoTIFF or COG (or several, as a mosaic) into a terrane file.
 ///
 /// The rate is given by one of --max-error, --rmse, --bpp and --lossless; without any it is --max-error 0.1. With
 /// --bits alone only the tokens are stored, and the error is whatever it is.
@@ -61,7 +61,7 @@ pub(crate) struct CodingArguments {
     /// Put the model into the file, so that it can be read without it.
     #[arg(long)]
     embed_model: bool,
-    /// Greatest error of any valid pixel in metres, guaranteed.
+    /// Maximum error of any valid pixel in metres, guaranteed.
     #[arg(long, value_name = "M", group = "rate")]
     max_error: Option<f64>,
     /// Root mean square error in metres, of the whole raster.
@@ -191,7 +191,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         }));
     }
     print(&format!(
-        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, greatest error {:.4} m\n",
+        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, maximum error {:.4} m\n",
         out.display(),
         bytes(length),
         measured.rmse_m(),

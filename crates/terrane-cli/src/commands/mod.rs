@@ -59,10 +59,10 @@ impl RemoteArguments {
     }
 }
 
-/// A neural terrain file to read.
+/// A terrane file to read.
 #[derive(clap::Args)]
 pub(crate) struct FileArguments {
-    /// The neural terrain file: a path or an address (https://…, s3://…).
+    /// The terrane file: a path or an address (https://…, s3://…).
     file: PathBuf,
     /// Its model, where it is neither in the file nor in the program.
     #[arg(long, value_name = "FILE")]
@@ -101,7 +101,7 @@ impl FileArguments {
     }
 }
 
-/// The bytes of a neural terrain file.
+/// The bytes of a terrane file.
 pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn ByteSource>> {
     terrane_codec::source(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
@@ -161,6 +161,6 @@ pub(crate) fn existing(overwrite: bool) -> Existing {
     if overwrite {
         Existing::Replace
     } else {
-        Existing::Keep
+        Existing::Refuse
     }
 }

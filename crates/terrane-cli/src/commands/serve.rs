@@ -1,4 +1,4 @@
-//! `terrane serve`: a web map and tiles from neural terrain files.
+//! `terrane serve`: a web map and tiles from terrane files.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::Common;
 use crate::commands::{RemoteArguments, jobs, open_source};
 use crate::output::print;
 
-/// Serve neural terrain files as a web map and as tiles.
+/// Serve terrane files as a web map and as tiles.
 ///
 /// Open the address in a browser for the map, or give its tiles to MapLibre, QGIS, deck.gl and others:
 ///
@@ -29,7 +29,7 @@ use crate::output::print;
     after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org"
 )]
 pub(crate) struct Arguments {
-    /// Neural terrain files, paths or addresses; NAME=FILE gives one another name than that of its file.
+    /// Terrane files, paths or addresses; NAME=FILE gives one another name than that of its file.
     #[arg(required = true, value_name = "FILE.trn")]
     files: Vec<String>,
     /// The raster that a file was made from, to compare with; another is refused. NAME=FILE.tif where there are several files.

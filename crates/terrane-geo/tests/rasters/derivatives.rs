@@ -108,7 +108,7 @@ fn write(folder: &Path, name: &str, grid: &Grid, place: Georeference, storage: S
     let size = (grid.width, grid.height);
     let path = folder.join(format!("{name}.tif"));
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         size,
         place,
         storage,

@@ -14,7 +14,7 @@ fn piece(folder: &Path, name: &str, whole: &Grid, window: Window, sample: Sample
     let place = swiss().cropped(window.column, window.row);
     let storage = Storage::metres(sample, Some(-9999.0));
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         (window.width, window.height),
         place,
         storage,
@@ -169,7 +169,7 @@ fn rasters_that_do_not_fit_together_are_refused() {
         let path = folder.path().join(name);
         let storage = Storage::metres(SampleType::F32, None);
         let mut writer = CogWriter::create(
-            &Output::named_here(&path, Existing::Keep),
+            &Output::named_here(&path, Existing::Refuse),
             (64, 64),
             place,
             storage,
@@ -208,7 +208,7 @@ fn rasters_far_apart_are_one_mosaic() {
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     let place = swiss().cropped(away, away);
     let mut writer = CogWriter::create(
-        &Output::named_here(&far, Existing::Keep),
+        &Output::named_here(&far, Existing::Refuse),
         (64, 64),
         place,
         storage,

@@ -11,7 +11,7 @@ use crate::{assert_same, flavour_folder, swiss, wave_grid};
 
 fn write(path: &Path, grid: &Grid, place: Georeference, storage: Storage) -> Result<(), Error> {
     let mut writer = CogWriter::create(
-        &Output::named_here(path, Existing::Keep),
+        &Output::named_here(path, Existing::Refuse),
         (grid.width, grid.height),
         place,
         storage,
@@ -228,7 +228,7 @@ fn failed_writes_leave_nothing_behind() {
     );
 
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         (300, 300),
         swiss(),
         Storage::metres(SampleType::F32, None),
@@ -250,7 +250,7 @@ fn the_same_heights_give_the_same_bytes() {
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     write(&a, &grid, swiss(), storage.clone()).unwrap();
     let mut writer = CogWriter::create(
-        &Output::named_here(&b, Existing::Keep),
+        &Output::named_here(&b, Existing::Refuse),
         (600, 300),
         swiss(),
         storage,

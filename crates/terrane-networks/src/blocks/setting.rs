@@ -18,7 +18,7 @@ pub type Check = Result<(), SettingError>;
 /// The greatest width of a layer, and the greatest side of a tile.
 const MOST: usize = 16_384;
 /// The most layers, and the most steps of an inner loop.
-const MOST_LAYERS: usize = 1024;
+const MAX_LAYERS: usize = 1024;
 
 impl SettingError {
     /// A value that is not as it must be.
@@ -38,7 +38,7 @@ pub(crate) fn are_sizes(sizes: &[(&str, usize)]) -> Check {
 
 /// Refuses numbers of layers that are nought or beyond all reason.
 pub(crate) fn are_depths(depths: &[(&str, usize)]) -> Check {
-    are_within(depths, MOST_LAYERS)
+    are_within(depths, MAX_LAYERS)
 }
 
 fn are_within(values: &[(&str, usize)], most: usize) -> Check {

@@ -24,7 +24,7 @@ const MAX_READ: usize = 1 << 22;
 /// Rows of a raster that are read at once for its levels in memory, where they are not too long; a multiple of 2 to the
 /// power of [`FIRST_KEPT`].
 const STRIP: usize = 256;
-/// Pixels of the first level in memory, and of the level that it is made of where a neural terrain file holds that: as
+/// Pixels of the first level in memory, and of the level that it is made of where a terrane file holds that: as
 /// many as the largest tile has.
 const MAX_KEPT: usize = limits::TILE_PIXELS;
 
@@ -111,7 +111,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// The levels of a neural terrain file.
+    /// The levels of a terrane file.
     pub(super) fn of_terrain(terrain: Arc<Terrain>) -> Result<Self> {
         let pyramid = &terrain.header().pyramid;
         let stored = pyramid.levels();

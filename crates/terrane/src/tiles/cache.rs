@@ -14,7 +14,7 @@ use super::error::{Result, TileError};
 
 /// Bytes that an entry takes besides its heights.
 const OVERHEAD: u64 = 256;
-/// Bytes of a block of the usual size, 256 × 256 pixels.
+/// Bytes of a block of the default size, 256 × 256 pixels.
 const USUAL_BYTES: usize = 256 * 256 * 4;
 /// The part of the cache for blocks that were asked for again; the rest is for new ones, of which a map tile needs
 /// several at once.

@@ -45,7 +45,7 @@ impl TileRequest {
         }
     }
 
-    /// Pixels across a tile of usual size.
+    /// Pixels across a tile of the default size.
     pub const SIDE: usize = 256;
 }
 

@@ -221,7 +221,7 @@ fn context_cases() -> Vec<Made> {
         ),
         (
             "context-flat",
-            "a tile of many levels of which most bands are all nought",
+            "a tile of many levels of which most bands are all zero",
             Raster::new(420, 60, |x, y| {
                 let bump = (x as f64 - 300.0).hypot(y as f64 - 30.0) / 12.0;
                 12.0 + 0.0003 * x as f64 + 4.0 * (-bump * bump).exp()
@@ -241,19 +241,19 @@ fn context_cases() -> Vec<Made> {
     ]
 }
 
-/// All symbols of full resolution as integers: of each tile the layer's, then the remains.
+/// All symbols of full resolution as integers: of each tile the layer's, then the residual.
 fn symbols(terrain: &Terrain) -> Vec<i64> {
     let model = TrainedModel::built_in();
     let [count, channels] = model.token_shape();
     let pyramid = &terrain.header().pyramid;
     let mut all = Vec::new();
     for number in 0..pyramid.tiles() {
-        let place = pyramid.tile(number).unwrap();
+        let tile = pyramid.tile(number).unwrap();
         let Some(record) = terrain
             .reader()
-            .tile(place)
+            .tile(tile)
             .unwrap()
-            .filter(|_| place.level == 0)
+            .filter(|_| tile.level == 0)
         else {
             continue;
         };
@@ -272,7 +272,7 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                 let model = terrane::MODELS
                     .load(&bytes, MemoryLimit::default())
                     .unwrap();
-                let window = pyramid.window(place).unwrap();
+                let window = pyramid.window(tile).unwrap();
                 let transform = if details.is_lossless {
                     Transform::Lossless
                 } else {
@@ -345,10 +345,10 @@ fn golden_files_are_read_as_ever() {
             .map(i64::from_le_bytes)
             .collect();
         assert!(symbols(&terrain) == expected, "{name}: symbols");
-        let place = terrain.header().pyramid.tile(0).unwrap();
+        let tile = terrain.header().pyramid.tile(0).unwrap();
         if let (true, Some(first)) = (
             name.contains("context-"),
-            terrain.reader().tile(place).unwrap(),
+            terrain.reader().tile(tile).unwrap(),
         ) {
             assert!(
                 matches!(first.layer, Layer::Wavelet(_)),

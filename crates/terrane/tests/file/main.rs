@@ -225,8 +225,8 @@ pub(crate) fn whole(terrain: &Terrain) -> Vec<f64> {
         .unwrap()
 }
 
-/// The greatest difference of two rasters; gaps must be in the same places.
-pub(crate) fn greatest_difference(a: &[f64], b: &[f64]) -> f64 {
+/// The maximum difference of two rasters; gaps must be in the same pixels.
+pub(crate) fn max_difference(a: &[f64], b: &[f64]) -> f64 {
     a.iter()
         .zip(b)
         .map(|(a, b)| {
