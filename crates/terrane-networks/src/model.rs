@@ -12,7 +12,7 @@ use terrane_codec::{
 use terrane_format::tokens::{WIDTHS, alphabet};
 use terrane_format::{Error as FormatError, MemoryError, MemoryLimit, TokenTables};
 
-use crate::field::RIM;
+use crate::field::OVERLAP;
 use crate::methods::{Method as _, MethodConfig, Model, Precision, SettingError};
 use crate::weights::{Array, Weights, WeightsError};
 
@@ -278,8 +278,8 @@ impl TokenModel for TrainedModel {
     fn decode(&self, tokens: &[f32]) -> Result<Vec<f64>, Error> {
         alone(|| {
             let tokens = self.tokens(tokens);
-            if let Some(rims) = self.network.decode_rims(tokens.clone(), RIM) {
-                return Ok(rims.blend(self.config.side()));
+            if let Some(overlap) = self.network.decode_overlapping(tokens.clone(), OVERLAP) {
+                return Ok(overlap.blend(self.config.side()));
             }
             let values = floats(self.network.decode(tokens, Precision::Full))?;
             Ok(values.into_iter().map(f64::from).collect())

@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use terrane_codec::Normalisation;
-use terrane_networks::field::RIM;
-use terrane_networks::methods::{Method, MethodConfig, Model, Precision, Rims};
+use terrane_networks::field::OVERLAP;
+use terrane_networks::methods::{Method, MethodConfig, Model, Overlap, Precision};
 
 use crate::config::Config;
 use crate::data::Dataset;
@@ -133,8 +133,8 @@ impl Evaluation {
             _ => None,
         };
         let output = numbers_of(model.decode(tokens.clone(), Precision::Full))?;
-        let rims: Vec<Option<Rims>> = (0..batch.numbers.len())
-            .map(|index| model.decode_rims(tokens.clone().narrow(0, index, 1), RIM))
+        let overlap: Vec<Option<Overlap>> = (0..batch.numbers.len())
+            .map(|index| model.decode_overlapping(tokens.clone().narrow(0, index, 1), OVERLAP))
             .collect();
         let jet = match model.decode_jet(tokens.clone()) {
             Some(jet) => {
@@ -175,8 +175,8 @@ impl Evaluation {
             if let Some(patch) = patch {
                 self.seams
                     .push(measure_seams(reference, &decoded, side, side, patch)?);
-                if let Some(rims) = &rims[index] {
-                    let blended: Vec<f32> = rims
+                if let Some(overlap) = &overlap[index] {
+                    let blended: Vec<f32> = overlap
                         .blend(side)
                         .iter()
                         .map(|&value| map.metres(value as f32))
