@@ -32,7 +32,7 @@ pub struct AtomicFolder {
     /// As it was named.
     target: PathBuf,
     /// Where it lies: a link to a folder stays, and its folder is replaced.
-    place: PathBuf,
+    real_path: PathBuf,
     existing: Existing,
     kind: FolderKind,
     lock: Option<File>,
@@ -49,44 +49,44 @@ impl AtomicFolder {
         kind: FolderKind,
         inputs: &[&Path],
     ) -> Result<Self> {
-        let place = Self::check(target, existing, kind, inputs)?;
-        remove_stale(folder(&place));
+        let real_path = Self::check(target, existing, kind, inputs)?;
+        remove_stale(folder(&real_path));
         let failed = |source| Error::Io {
             path: target.to_owned(),
             action: "be created",
             source,
         };
-        let temporary = builder().tempdir_in(folder(&place)).map_err(failed)?;
+        let temporary = builder().tempdir_in(folder(&real_path)).map_err(failed)?;
         remember(temporary.path());
         let lock = lock(temporary.path()).map_err(failed)?;
         Ok(Self {
             temporary,
             target: target.to_owned(),
-            place,
+            real_path,
             existing,
             kind,
             lock,
         })
     }
 
-    /// Refuses what [`AtomicFolder::create`] refuses, for those who have long to do before; gives the folder's place.
+    /// Refuses what [`AtomicFolder::create`] refuses, for those who have long to do before; gives the folder's real path.
     pub fn check(
         target: &Path,
         existing: Existing,
         kind: FolderKind,
         inputs: &[&Path],
     ) -> Result<PathBuf> {
-        let place = place(target)?;
-        if place.exists() {
-            refuse_foreign(target, &place, kind)?;
+        let real_path = real_path(target)?;
+        if real_path.exists() {
+            refuse_foreign(target, &real_path, kind)?;
             if existing == Existing::Refuse {
                 return Err(Error::Exists {
                     path: target.to_owned(),
                 });
             }
-            refuse_inputs(target, &place, inputs)?;
+            refuse_inputs(target, &real_path, inputs)?;
         }
-        Ok(place)
+        Ok(real_path)
     }
 
     /// The folder while it is being filled.
@@ -110,21 +110,21 @@ impl AtomicFolder {
                 .and_then(|file| file.sync_all())
                 .map_err(failed)?;
         }
-        let is_there = self.place.exists();
+        let is_there = self.real_path.exists();
         if is_there {
             if self.existing == Existing::Refuse {
                 return Err(Error::Exists { path: self.target });
             }
             // It may have changed since the start.
-            refuse_foreign(&self.target, &self.place, self.kind)?;
+            refuse_foreign(&self.target, &self.real_path, self.kind)?;
         }
         if is_there {
-            let permissions = fs::metadata(&self.place).map_err(failed)?.permissions();
+            let permissions = fs::metadata(&self.real_path).map_err(failed)?.permissions();
             fs::set_permissions(&new, permissions).map_err(failed)?;
         }
         let old = is_there.then(|| aside(&new));
         // A signal waits until there is a folder under the name again.
-        settle(&new, || swap(&new, &self.place, old.as_deref())).map_err(failed)?;
+        settle(&new, || swap(&new, &self.real_path, old.as_deref())).map_err(failed)?;
         // Its old name is free, and may be somebody else's by now.
         let _ = self.temporary.keep();
         let Some(old) = old else {
@@ -140,14 +140,14 @@ impl AtomicFolder {
 }
 
 /// Renames a folder into place; what is there is renamed aside first, and back if that fails.
-fn swap(new: &Path, place: &Path, aside: Option<&Path>) -> io::Result<()> {
+fn swap(new: &Path, real_path: &Path, aside: Option<&Path>) -> io::Result<()> {
     let Some(aside) = aside else {
-        return fs::rename(new, place);
+        return fs::rename(new, real_path);
     };
-    fs::rename(place, aside)?;
-    fs::rename(new, place).inspect_err(|_| {
+    fs::rename(real_path, aside)?;
+    fs::rename(new, real_path).inspect_err(|_| {
         // Where this fails too, the folder is still whole under its other name.
-        let _ = fs::rename(aside, place);
+        let _ = fs::rename(aside, real_path);
     })
 }
 
@@ -168,7 +168,7 @@ fn builder() -> tempfile::Builder<'static, 'static> {
 }
 
 /// Where a target lies once all links are followed.
-fn place(target: &Path) -> Result<PathBuf> {
+fn real_path(target: &Path) -> Result<PathBuf> {
     let failed = |source| Error::Io {
         path: target.to_owned(),
         action: "be created",
@@ -176,7 +176,7 @@ fn place(target: &Path) -> Result<PathBuf> {
     };
     match fs::symlink_metadata(target) {
         Ok(found) if found.is_symlink() => match target.canonicalize() {
-            Ok(place) => Ok(place),
+            Ok(real_path) => Ok(real_path),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::Foreign {
                 path: target.to_owned(),
                 found: "is a link to nothing".into(),
@@ -190,14 +190,14 @@ fn place(target: &Path) -> Result<PathBuf> {
 }
 
 /// Refuses whatever is there unless it is a folder of a kind.
-fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
+fn refuse_foreign(target: &Path, real_path: &Path, kind: FolderKind) -> Result<()> {
     let foreign = |found: String| {
         Err(Error::Foreign {
             path: target.to_owned(),
             found,
         })
     };
-    if !place.is_dir() {
+    if !real_path.is_dir() {
         return foreign("is a file, and no folder".into());
     }
     let failed = |source| Error::Io {
@@ -206,7 +206,7 @@ fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
         source,
     };
     let mut names = Vec::new();
-    for entry in fs::read_dir(place).map_err(failed)? {
+    for entry in fs::read_dir(real_path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_file = entry.file_type().map_err(failed)?.is_file();
@@ -232,12 +232,12 @@ fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
 }
 
 /// Refuses a folder that is an input, holds one or lies in one.
-fn refuse_inputs(target: &Path, place: &Path, inputs: &[&Path]) -> Result<()> {
+fn refuse_inputs(target: &Path, real_path: &Path, inputs: &[&Path]) -> Result<()> {
     for &input in inputs {
         let Ok(found) = input.canonicalize() else {
             continue;
         };
-        if place.starts_with(&found) || found.starts_with(place) {
+        if real_path.starts_with(&found) || found.starts_with(real_path) {
             return Err(Error::HoldsInput {
                 path: target.to_owned(),
                 input: input.to_owned(),

@@ -29,7 +29,7 @@ pub enum Product {
     Slope,
     /// Direction in which the ground falls, in degrees clockwise from north, below 360.
     Aspect,
-    /// Shade in whole numbers from 1 to 255.
+    /// Shade in integers from 1 to 255.
     Hillshade,
     /// Sum of the second derivatives; positive in hollows.
     Laplacian,

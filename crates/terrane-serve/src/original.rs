@@ -105,7 +105,7 @@ pub(crate) fn check(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), 
         });
     }
     let (ours, theirs) = (own.affine(), other.affine());
-    if own.placed != other.placed || !is_near(&ours, &theirs, expected) {
+    if own.is_georeferenced != other.is_georeferenced || !is_near(&ours, &theirs, expected) {
         return Err(Mismatch::Transform {
             found: Box::new(affine_numbers(&theirs)),
             expected: Box::new(affine_numbers(&ours)),

@@ -137,7 +137,7 @@ impl Decoding {
             .shifted(window.column as f64, window.row as f64)
             .scaled(factor);
         let mut frame = georeference(header);
-        frame.anchor = if frame.placed && frame.crs.pixel_is_point() {
+        frame.anchor = if frame.is_georeferenced && frame.crs.pixel_is_point() {
             anchor.shifted(0.5, 0.5)
         } else {
             anchor

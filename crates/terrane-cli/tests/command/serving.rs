@@ -484,7 +484,7 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     write_flat(&folder.path().join("krovak.tif"), place);
     write_flat(
         &folder.path().join("nowhere.tif"),
-        Georeference::unplaced(Crs::default()),
+        Georeference::of_pixels(Crs::default()),
     );
     for name in ["krovak", "nowhere"] {
         stdout(&run(&[

@@ -75,7 +75,7 @@ impl Source {
                 a.y_per_column,
                 a.y_per_row,
             ],
-            is_georeferenced: info.georeference.placed,
+            is_georeferenced: info.georeference.is_georeferenced,
             geo_keys: (crs.directory.clone(), crs.doubles.clone(), crs.text.clone()),
         }
     }
@@ -93,7 +93,7 @@ impl Source {
                 y_per_column,
                 y_per_row,
             },
-            placed: self.is_georeferenced,
+            is_georeferenced: self.is_georeferenced,
             crs: Crs {
                 directory,
                 doubles,

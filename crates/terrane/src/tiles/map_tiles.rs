@@ -110,7 +110,7 @@ impl MapTiles {
         range: HeightRange,
         cache: &Arc<BlockCache>,
     ) -> Result<Self> {
-        if !georeference.placed {
+        if !georeference.is_georeferenced {
             return Err(TileError::NotGeoreferenced);
         }
         if georeference.crs.kind() == CrsKind::Geocentric {
