@@ -165,7 +165,7 @@ impl Decoding {
             .shifted(window.column as f64, window.row as f64)
             .scaled(factor);
         let mut place = georeference(header);
-        place.anchor = if place.placed && place.crs.pixel_is_point() {
+        place.anchor = if place.is_georeferenced && place.crs.pixel_is_point() {
             anchor.shifted(0.5, 0.5)
         } else {
             anchor

@@ -44,7 +44,7 @@ impl Derivation {
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
         out.check()?;
-        let source = Source::new(self, terrain)?;
+        let source = Source::new(*self, terrain)?;
         let (width, height) = source.size;
         terrain.memory().check(
             "deriving so wide a raster",
@@ -56,8 +56,8 @@ impl Derivation {
         let (name, unit) = (self.product.name(), self.product.unit());
         let mut storage = Storage::other(SampleType::F32, Some(NODATA), name, unit);
         storage.band.description = name.into();
-        let place = georeference(terrain.header());
-        let mut writer = CogWriter::create(out, source.size, place, storage)?;
+        let mut writer =
+            CogWriter::create(out, source.size, georeference(terrain.header()), storage)?;
         for rows in source.strips() {
             let end = rows.end as u64;
             writer.write_rows(&source.rows(rows, jobs)?)?;
@@ -68,7 +68,7 @@ impl Derivation {
 
     /// The product of every pixel, row by row; NaN where there is none.
     pub fn array(&self, terrain: &Terrain, jobs: usize) -> Result<Vec<f32>> {
-        let source = Source::new(self, terrain)?;
+        let source = Source::new(*self, terrain)?;
         let (width, height) = source.size;
         let pixels = width as u64 * height as u64;
         terrain.memory().check(
@@ -103,8 +103,8 @@ enum Values<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(derivation: &Derivation, terrain: &'a Terrain) -> Result<Self> {
-        let Derivation { product, mode } = *derivation;
+    fn new(derivation: Derivation, terrain: &'a Terrain) -> Result<Self> {
+        let Derivation { product, mode } = derivation;
         let header = terrain.header();
         let (width, height) = header.pyramid.size(0).unwrap_or_default();
         let affine = affine(terrain.corner_affine());

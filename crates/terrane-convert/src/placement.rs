@@ -62,7 +62,7 @@ pub fn georeference(header: &Header) -> Georeference {
     };
     Georeference {
         anchor: affine(header.affine),
-        placed: header.is_placed,
+        is_georeferenced: header.is_placed,
         crs,
     }
 }

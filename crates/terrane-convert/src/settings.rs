@@ -242,7 +242,7 @@ impl Prepared {
             )?,
             method: self.method,
             affine: affine_numbers(&info.georeference.anchor),
-            is_placed: info.georeference.placed,
+            is_placed: info.georeference.is_georeferenced,
             pixel_is_point: crs.pixel_is_point(),
             epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
             geo_keys: geo_keys(crs),

@@ -17,7 +17,7 @@ pub struct Grid {
     pub heights: Vec<f64>,
     /// How many pixels of the window that was read hold a number which is no height, because it is infinite or of 1e30
     /// and beyond, without being the nodata value that the file declares. Their heights are `NaN` as if they were
-    /// missing, which whoever promises every valid pixel has to say. 0 in a grid that was made of another.
+    /// missing, which whoever guarantees every valid pixel has to report. 0 in a grid that was made of another.
     pub not_heights: usize,
 }
 
@@ -102,10 +102,10 @@ impl RasterInfo {
     /// Side of a pixel on the ground in metres, at the middle of the raster. A system whose unit is not known counts as
     /// metric.
     pub fn pixel_m(&self) -> f64 {
-        let place = &self.georeference;
-        GroundScale::of(&place.crs)
+        let georeference = &self.georeference;
+        GroundScale::of(&georeference.crs)
             .unwrap_or(GroundScale::Constant(1.0))
-            .pixel_m(&place.affine(), self.levels[0])
+            .pixel_m(&georeference.affine(), self.levels[0])
     }
 
     /// Checks that a window lies inside a level.

@@ -191,7 +191,7 @@ mod tests {
         );
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
         let mut writer = CogWriter::create(
-            &terrane_geo::Output::named_here(path, Existing::Keep),
+            &terrane_geo::Output::named_here(path, Existing::Refuse),
             (width, height),
             place,
             storage,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn build_quietly(folder: &Path, target: &Path, cut: Cut) -> Result<Dataset> {
-        build(folder, target, cut, Existing::Keep, &mut |_, _, _| {})
+        build(folder, target, cut, Existing::Refuse, &mut |_, _, _| {})
     }
 
     #[test]

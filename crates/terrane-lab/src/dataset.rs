@@ -72,7 +72,7 @@ impl Source {
                 a.y_per_column,
                 a.y_per_row,
             ],
-            placed: info.georeference.placed,
+            placed: info.georeference.is_georeferenced,
             geo_keys: (crs.directory.clone(), crs.doubles.clone(), crs.text.clone()),
         }
     }
@@ -90,7 +90,7 @@ impl Source {
                 y_per_column,
                 y_per_row,
             },
-            placed: self.placed,
+            is_georeferenced: self.placed,
             crs: Crs {
                 directory,
                 doubles,

@@ -124,7 +124,7 @@ impl Place {
             },
         };
         let place = match self.transform {
-            None => Georeference::unplaced(crs),
+            None => Georeference::of_pixels(crs),
             Some([x_per_column, x_per_row, x, y_per_column, y_per_row, y]) => {
                 let affine = Affine {
                     x,

@@ -76,7 +76,7 @@ impl Pool {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Runs work on a worker; the work is told until when.
+    /// Runs work on a worker, with its deadline.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(Deadline) -> Result<T, Failure> + Send + 'static,

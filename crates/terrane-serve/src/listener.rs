@@ -65,7 +65,7 @@ pub(crate) async fn answer(
         let server = server.clone();
         server.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            // A client that goes away in the middle is its own affair.
+            // A client may go away in the middle of its answer.
             slot.connection.attend(connection).await;
             drop(slot);
             server.connections.fetch_sub(1, Ordering::Relaxed);

@@ -81,8 +81,8 @@ pub enum Mismatch {
 /// What a file says of its errors.
 fn stated(promise: Promise, measured_m: f64) -> String {
     match promise {
-        Promise::MaxError(bound) => format!("promises at most {bound} m"),
-        Promise::Lossless { .. } => "promises every height".to_owned(),
+        Promise::MaxError(bound) => format!("guarantees at most {bound} m"),
+        Promise::Lossless { .. } => "guarantees every height".to_owned(),
         Promise::None => format!("states at most {measured_m:.3} m"),
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn check(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), 
         });
     }
     let (ours, theirs) = (own.affine(), other.affine());
-    if own.placed != other.placed || !is_near(&ours, &theirs, expected) {
+    if own.is_georeferenced != other.is_georeferenced || !is_near(&ours, &theirs, expected) {
         return Err(Mismatch::Transform {
             found: Box::new(affine_numbers(&theirs)),
             expected: Box::new(affine_numbers(&ours)),

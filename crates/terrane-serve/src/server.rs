@@ -28,8 +28,8 @@ const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metr
 const ORIGINAL: &str = "-original";
 /// Bytes that a drawn tile takes besides its own.
 const OVERHEAD: u64 = 256;
-/// Bytes of a drawn tile of the usual size.
-const USUAL_BYTES: usize = 1 << 15;
+/// Bytes of a drawn tile of typical size.
+const TYPICAL_BYTES: usize = 1 << 15;
 
 /// The way to ask the server of this program to stop.
 static STOP: OnceLock<watch::Sender<bool>> = OnceLock::new();
@@ -79,7 +79,7 @@ impl Weighter<String, Bytes> for TileBytes {
 fn tile_cache(max_bytes: usize) -> TileCache {
     let options = OptionsBuilder::new()
         .weight_capacity(max_bytes as u64)
-        .estimated_items_capacity((max_bytes / USUAL_BYTES).max(1))
+        .estimated_items_capacity((max_bytes / TYPICAL_BYTES).max(1))
         .shards(1)
         .build()
         .expect("the capacities are set");

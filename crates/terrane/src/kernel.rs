@@ -1,7 +1,7 @@
 //! The C² surface through a raster: quintic pieces on four samples an axis.
 //!
 //! At a sample it has the sample's value, the central difference as slope and the second difference as curvature; so
-//! the surface's derivatives at pixel centres are the ones that everybody computes from the raster.
+//! the surface's derivatives at pixel centres are the usual differences of the raster.
 
 /// Rows: powers of t from 0 to 5; columns: the samples at −1, 0, 1, 2.
 const WEIGHTS: [[f64; 4]; 6] = [
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn at_samples_it_is_what_everybody_computes() {
+    fn at_samples_it_has_the_usual_differences() {
         let jet = interpolate(3.0, 5.0, wavy);
         let at = |x: isize, y: isize| wavy(3 + x, 5 + y);
         assert!((jet.value - at(0, 0)).abs() < 1e-12);

@@ -41,11 +41,11 @@ pub struct InverseTransform {
 impl InverseTransform {
     /// The inverse of a transform in GDAL's order; `None` where it has none.
     pub fn of(transform: [f64; 6]) -> Option<Self> {
-        let [x, a, b, y, c, d] = transform;
+        let [x0, a, b, y0, c, d] = transform;
         let determinant = a * d - b * c;
         let has_inverse = determinant != 0.0 && determinant.is_finite();
         has_inverse.then(|| Self {
-            origin: [x, y],
+            origin: [x0, y0],
             by_x: [d / determinant, -c / determinant],
             by_y: [-b / determinant, a / determinant],
         })

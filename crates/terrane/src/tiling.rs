@@ -73,7 +73,7 @@ impl Tiling {
         };
         let (columns, rows) = (weights(column, self.width), weights(row, self.height));
         let mut sum = PixelJet::default();
-        let mut whole = PixelJet::default();
+        let mut total = PixelJet::default();
         for &(tile_row, [y, dy, dyy]) in &rows {
             for &(tile_column, [x, dx, dxx]) in &columns {
                 let id = TileId {
@@ -87,12 +87,12 @@ impl Tiling {
                 };
                 let weight = PixelJet::of_weights([x, dx, dxx], [y, dy, dyy]);
                 sum = sum.plus(tile_jet.times(weight));
-                whole = whole.plus(weight);
+                total = total.plus(weight);
             }
         }
         // Where a neighbour is absent, what is left of the band belongs to this tile.
-        let is_whole = whole.value >= 1.0 - 1e-9;
-        Ok(Some(if is_whole { sum } else { own_jet }))
+        let is_complete = total.value >= 1.0 - 1e-9;
+        Ok(Some(if is_complete { sum } else { own_jet }))
     }
 
     /// The kernel's surface of one tile at a position in pixels, which may lie a little beyond its border. `known` is

@@ -177,6 +177,6 @@ pub(crate) fn existing(overwrite: bool) -> Existing {
     if overwrite {
         Existing::Replace
     } else {
-        Existing::Keep
+        Existing::Refuse
     }
 }

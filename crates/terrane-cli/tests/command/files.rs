@@ -223,7 +223,7 @@ fn derived_rasters_carry_their_own_unit() {
         let storage = Storage::metres(SampleType::F64, None);
         let source = at(&format!("{name}.tif"));
         let mut writer = CogWriter::create(
-            &terrane_geo::Output::named_here(&source, Existing::Keep),
+            &terrane_geo::Output::named_here(&source, Existing::Refuse),
             (40, 30),
             place,
             storage,
@@ -493,7 +493,7 @@ fn nodata_and_small_bounds_survive_the_way_back() {
     ];
     for (name, storage, source, bound) in sources {
         let mut writer = CogWriter::create(
-            &terrane_geo::Output::named_here(&at(name), Existing::Keep),
+            &terrane_geo::Output::named_here(&at(name), Existing::Refuse),
             (40, 30),
             place(),
             storage,

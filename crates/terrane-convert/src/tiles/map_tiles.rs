@@ -78,10 +78,10 @@ pub struct MapTiles {
 impl MapTiles {
     /// The tiles of a file.
     pub fn open(terrain: Arc<Terrain>, cache: &Arc<BlockCache>) -> Result<Self> {
-        let place = georeference(terrain.header());
+        let georeference = georeference(terrain.header());
         let range = HeightRange::of(&terrain);
         let blocks = Blocks::of_terrain(terrain.clone())?;
-        let mut tiles = Self::new(&place, blocks, range, cache)?;
+        let mut tiles = Self::new(&georeference, blocks, range, cache)?;
         tiles.terrain = Some(terrain);
         Ok(tiles)
     }
@@ -92,10 +92,10 @@ impl MapTiles {
         terrain: &Terrain,
         cache: &Arc<BlockCache>,
     ) -> Result<Self> {
-        let place = raster.info().georeference.clone();
+        let georeference = raster.info().georeference.clone();
         let side = terrain.header().pyramid.side();
         let blocks = Blocks::of_raster(raster, side.into())?;
-        Self::new(&place, blocks, HeightRange::of(terrain), cache)
+        Self::new(&georeference, blocks, HeightRange::of(terrain), cache)
     }
 
     /// The same tiles, with the raster that the file was made from to compare with.
@@ -105,29 +105,29 @@ impl MapTiles {
     }
 
     fn new(
-        place: &Georeference,
+        georeference: &Georeference,
         blocks: Blocks,
         range: HeightRange,
         cache: &Arc<BlockCache>,
     ) -> Result<Self> {
-        if !place.placed {
+        if !georeference.is_georeferenced {
             return Err(TileError::NotGeoreferenced);
         }
-        if place.crs.kind() == CrsKind::Geocentric {
+        if georeference.crs.kind() == CrsKind::Geocentric {
             return Err(TileError::Geocentric);
         }
-        let own = place.crs.horizontal_epsg();
+        let own = georeference.crs.horizontal_epsg();
         let to_own = Projection::new(WGS_84, own)?;
         let from_own = Projection::new(own.unwrap_or_default(), Some(WGS_84))?;
-        let affine = place.affine();
+        let affine = georeference.affine();
         let inverse = InverseTransform::of(affine_numbers(&affine)).ok_or(TileError::Singular)?;
         let size = blocks.size(0);
         let bounds = bounds(&affine, size, &from_own)?;
-        let scale = GroundScale::of(&place.crs)?;
+        let scale = GroundScale::of(&georeference.crs)?;
         let mut tiles = Self {
             terrain: None,
             original: None,
-            crs: place.crs.clone(),
+            crs: georeference.crs.clone(),
             range,
             bounds,
             zooms: 0..=0,

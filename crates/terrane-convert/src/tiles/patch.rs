@@ -283,12 +283,12 @@ mod tests {
     fn heights_and_slopes_are_those_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         for method in [Method::Context, Method::Integers] {
-            let place = Georeference::new(
+            let georeference = Georeference::new(
                 Affine::north_up(2_600_000.0, 1_200_000.0, 2.0),
                 Crs::projected(2056, None),
             );
             let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-            let raster = MemoryRaster::new("hills", hills(), place, storage);
+            let raster = MemoryRaster::new("hills", hills(), georeference, storage);
             let path = folder.path().join("hills.trn");
             let settings = Settings {
                 method: Some(method),

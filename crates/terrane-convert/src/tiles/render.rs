@@ -45,7 +45,7 @@ impl TileRequest {
         }
     }
 
-    /// Pixels across a tile of usual size.
+    /// Pixels across a tile of typical size.
     pub const SIDE: usize = 256;
 }
 

@@ -37,7 +37,7 @@ impl Frame {
         }
     }
 
-    /// PixelPositions of all pixel centres, row by row; `convert` takes degrees to a position in the raster, which lies within
+    /// Positions of all pixel centres, row by row; `convert` takes degrees to a position in the raster, which lies within
     /// `bounds`: west, south, east and north in degrees.
     pub(super) fn positions(
         &self,
