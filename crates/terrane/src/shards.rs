@@ -86,7 +86,7 @@ impl Plan {
             number,
             count: division.areas.len(),
         })?;
-        let header = self.header()?;
+        let header = self.header();
         let pyramid = &header.pyramid;
         let id = self.shard_id(number);
         let path = shard_path(folder, number);
@@ -193,13 +193,13 @@ impl Plan {
         let encoder = self.encoder(model.as_ref());
         let mut file = AtomicFile::create(&out)?;
         let merge = Merge {
-            header: self.header()?,
+            header: self.header().clone(),
             encoder: &encoder,
             embedded: model
                 .as_ref()
                 .filter(|_| self.embeds_model())
                 .map(|(_, file)| &file[..]),
-            division: &division,
+            division,
             plan: self.sha256(),
             resources,
         };

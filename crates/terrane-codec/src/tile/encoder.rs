@@ -1,5 +1,6 @@
 //! Heights to a record: which codec takes a tile, and what is measured of it.
 
+use serde::{Deserialize, Serialize};
 use terrane_format::Window;
 use terrane_format::record::{CodedRecord, Layer, Record, Residual, TileStatistics};
 use terrane_format::tokens::Coding;
@@ -13,7 +14,8 @@ use crate::measured::Measured;
 use crate::model::FileModel;
 
 /// What a file is to hold.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rate {
     /// The tokens of the method alone, whatever their error.
     Tokens,
