@@ -1,5 +1,6 @@
 //! A complete experiment: data, method and training, as TOML with every value stated.
 
+use include_dir::{Dir, File, include_dir};
 use serde::{Deserialize, Serialize};
 use terrane_codec::Normalise;
 use terrane_networks::blocks::{Check, SettingError};
@@ -163,27 +164,24 @@ pub enum ConfigError {
     },
 }
 
-macro_rules! presets {
-    ($($name:literal),+ $(,)?) => {
-        const PRESETS: &[(&str, &str)] = &[$(($name, include_str!(concat!("presets/", $name, ".toml")))),+];
-    };
-}
-
-presets! {
-    "context", "context-fast", "context-best", "transinr", "transinr-small", "functa", "functa-small", "huvr", "huvr-small", "huvr-siren", "huvr-siren-small",
-}
+/// The built-in presets: every file of the folder is one, by its name.
+static PRESETS: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/presets");
 
 /// Names of the built-in presets.
 pub fn preset_names() -> Vec<&'static str> {
-    PRESETS.iter().map(|(name, _)| *name).collect()
+    let files = PRESETS.files();
+    let mut names: Vec<_> = files
+        .filter_map(|file| file.path().file_stem()?.to_str())
+        .collect();
+    names.sort_unstable();
+    names
 }
 
 /// The text of a built-in preset.
 pub fn preset_text(name: &str) -> Result<&'static str, ConfigError> {
     PRESETS
-        .iter()
-        .find(|(preset, _)| *preset == name)
-        .map(|(_, text)| *text)
+        .get_file(format!("{name}.toml"))
+        .and_then(File::contents_utf8)
         .ok_or_else(|| ConfigError::NoPreset {
             name: name.to_owned(),
             known: preset_names(),

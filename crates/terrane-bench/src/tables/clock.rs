@@ -10,7 +10,7 @@ use terrane_train::measure::mean_and_deviation;
 use terrane_train::memory::NetworkMemory;
 
 use super::paper;
-use crate::runs::{METHODS, Runs, Variant};
+use crate::runs::{Runs, Variant, methods};
 use crate::{Error, Result};
 
 /// How many passes are made.
@@ -46,7 +46,7 @@ pub(crate) fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> 
     };
     let heights = runs.dataset.heights(tile)?;
     let side = runs.dataset.side();
-    for method in METHODS {
+    for method in methods() {
         let config = runs.config(&Variant::plain(method))?;
         runs.settings.memory.require_network(&config.method)?;
         // Time does not depend on what the weights are.
