@@ -37,7 +37,8 @@ fn failed(error: std::io::Error) -> Error {
 /// What tells one encoding from another: the head of its file, how tiles are coded, and its sources.
 fn fingerprint(header: &Header, encoder: &TileEncoder, identity: &str) -> Result<[u8; 32], Error> {
     let TileEncoder {
-        // The header names it by its hash.
+        // The header has the method, and names its model by the hash.
+        method: _,
         model: _,
         bits,
         coding,

@@ -11,7 +11,7 @@ use crc32c::crc32c;
 
 use crate::header::{Extent, Header};
 use crate::index::{PageLocation, TileLocation};
-use crate::record::{self, Layer, Record};
+use crate::record::{self, Record};
 use crate::source::ByteSource;
 use crate::{Error, LevelTile, MemoryLimit, Result, Stored, limits};
 
@@ -163,11 +163,9 @@ impl Reader {
             return Ok(None);
         };
         let record = Record::parse(&bytes, number, window)?;
-        let is_of_method = match record.layer {
-            Layer::Integers(_) => true,
-            Layer::Tokens(_) => self.header.method.stored() == Stored::Tokens,
-            Layer::Wavelet(_) => self.header.method.stored() == Stored::Wavelet,
-        };
+        // A tile that the method's codec leaves alone is stored as integers.
+        let stored = record.layer.stored();
+        let is_of_method = [Stored::Integers, self.header.method.stored()].contains(&stored);
         if is_of_method {
             Ok(Some(record))
         } else {
@@ -257,8 +255,8 @@ mod tests {
     use crate::header::tests::{full, least, seal};
     use crate::index::page;
     use crate::{
-        IntegerScale, Integers, Method, Pyramid, Statistics, TileId, TileStatistics, WaveletLayer,
-        Writer,
+        IntegerScale, Integers, Layer, Method, Pyramid, Statistics, TileId, TileStatistics,
+        WaveletLayer, Writer,
     };
 
     /// The record of a tile of 16 by 16 pixels.

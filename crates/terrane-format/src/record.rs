@@ -9,7 +9,7 @@ use crc32c::{crc32c, crc32c_append};
 
 use crate::bytes::{Cursor, Put};
 use crate::integers::{self, Prediction};
-use crate::{Error, Result, Window, mask};
+use crate::{Error, Result, Stored, Window, mask};
 
 /// What is known of the valid heights of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -157,6 +157,17 @@ impl CodedRecord {
         let crc = checksum(&bytes, number);
         bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
         bytes
+    }
+}
+
+impl Layer {
+    /// What it stores.
+    pub fn stored(&self) -> Stored {
+        match self {
+            Self::Integers(_) => Stored::Integers,
+            Self::Tokens(_) => Stored::Tokens,
+            Self::Wavelet(_) => Stored::Wavelet,
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct TileCoder {
 fn encoder(settings: &Settings, is_f32: bool) -> Outcome<TileEncoder> {
     let prepared = settings.prepare(MemoryLimit::default())?;
     Ok(TileEncoder {
+        method: prepared.method,
         model: prepared.model.map(|(model, _)| model),
         bits: 8,
         coding: Coding::Shortest,

@@ -225,6 +225,7 @@ impl Plan {
     pub(crate) fn encoder(&self, model: Option<&ModelFile>) -> TileEncoder {
         let coding = &self.coding;
         TileEncoder {
+            method: self.header.method,
             model: model.map(|(model, _)| model.clone()),
             bits: coding.bits,
             coding: coding.coding,

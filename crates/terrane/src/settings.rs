@@ -230,6 +230,7 @@ impl Prepared {
         };
         let storage = &info.storage;
         let encoder = TileEncoder {
+            method: self.method,
             model: model.cloned(),
             bits: self.bits,
             coding: self.coding,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use terrane_codec::context::Transform;
-use terrane_codec::format::{Coding, Layer, MemoryLimit, Tokens};
+use terrane_codec::format::{Coding, Layer, MemoryLimit, Method, Tokens};
 use terrane_codec::{FileModel, Profile, Rate, Terrain, TileEncoder};
 use terrane_networks::TrainedModel;
 
@@ -61,6 +61,7 @@ type Made = (&'static str, &'static str, Raster, TileEncoder, u16);
 fn small(rate: Rate) -> TileEncoder {
     let bytes = std::fs::read(folder().join(CONTEXT_MODEL)).unwrap();
     TileEncoder {
+        method: Method::Context,
         model: Some(
             terrane::MODELS
                 .load(&bytes, MemoryLimit::default())
@@ -214,6 +215,7 @@ fn context_cases() -> Vec<Made> {
                 f64::from(((height * 100.0).round() * 0.01) as f32)
             }),
             TileEncoder {
+                method: Method::Context,
                 model: Some(Profile::Standard.model()),
                 ..integers(Rate::Lossless)
             },
