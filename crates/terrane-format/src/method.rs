@@ -109,7 +109,7 @@ impl Method {
 
     /// Whether its records cannot be decoded without a model.
     pub fn needs_model(self) -> bool {
-        self.stored() != Stored::Integers
+        matches!(self.stored(), Stored::Wavelet | Stored::Tokens)
     }
 }
 
@@ -201,9 +201,12 @@ mod tests {
     #[test]
     fn only_integers_need_no_model_and_only_networks_have_tokens() {
         for &method in Method::ALL {
-            assert_eq!(method.needs_model(), method != Method::Integers);
-            let is_network = !matches!(method, Method::Integers | Method::Context);
-            assert_eq!(method.has_tokens(), is_network);
+            let stored = method.stored();
+            assert_eq!(method.has_tokens(), stored == Stored::Tokens);
+            assert_eq!(
+                method.needs_model(),
+                method.has_tokens() || stored == Stored::Wavelet
+            );
         }
     }
 

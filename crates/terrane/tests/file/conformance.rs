@@ -259,32 +259,32 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
         else {
             continue;
         };
-        match &record.layer {
-            Layer::Integers(integers) => all.extend(&integers.values),
-            Layer::Tokens(bytes) => {
-                let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
-                all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
-            }
-            Layer::Wavelet(details) => {
-                let bytes = terrain
-                    .reader()
-                    .embedded_model(terrain.memory())
-                    .unwrap()
-                    .unwrap();
-                let model = terrane::MODELS
-                    .load(&bytes, MemoryLimit::default())
-                    .unwrap();
-                let window = pyramid.window(tile).unwrap();
-                let transform = if details.is_lossless {
-                    Transform::Lossless
-                } else {
-                    Transform::Lossy
-                };
-                let size = [window.width, window.height];
-                let codec = model.context().unwrap();
-                let decoded = codec.decode(&details.bytes, size, transform, 0).unwrap();
-                all.extend(decoded.values);
-            }
+        if let Layer::Integers(integers) = &record.layer {
+            all.extend(&integers.values);
+        } else if let Layer::Tokens(bytes) = &record.layer {
+            let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
+            all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
+        } else if let Layer::Wavelet(details) = &record.layer {
+            let bytes = terrain
+                .reader()
+                .embedded_model(terrain.memory())
+                .unwrap()
+                .unwrap();
+            let model = terrane::MODELS
+                .load(&bytes, MemoryLimit::default())
+                .unwrap();
+            let window = pyramid.window(tile).unwrap();
+            let transform = if details.is_lossless {
+                Transform::Lossless
+            } else {
+                Transform::Lossy
+            };
+            let size = [window.width, window.height];
+            let codec = model.context().unwrap();
+            let decoded = codec.decode(&details.bytes, size, transform, 0).unwrap();
+            all.extend(decoded.values);
+        } else {
+            panic!("the symbols of such a layer are not known here");
         }
         all.extend(record.residual.iter().flat_map(|residual| &residual.values));
     }
