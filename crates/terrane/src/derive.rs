@@ -1,6 +1,7 @@
 //! Slope, aspect, hillshade, curvatures and the rest as rasters.
 
 use std::ops::Range;
+use std::str::FromStr;
 
 use terrane_codec::Terrain;
 use terrane_codec::format::Window;
@@ -25,6 +26,37 @@ pub enum DeriveMode {
     Grid,
 }
 
+/// A name that no mode has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no mode {name:?}; modes are {}", DeriveMode::ALL.map(DeriveMode::name).join(" and "))]
+pub struct UnknownMode {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl DeriveMode {
+    /// Both modes.
+    pub const ALL: [Self; 2] = [Self::Analytic, Self::Grid];
+
+    /// The name it is asked for by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Analytic => "analytic",
+            Self::Grid => "grid",
+        }
+    }
+}
+
+impl FromStr for DeriveMode {
+    type Err = UnknownMode;
+
+    fn from_str(name: &str) -> std::result::Result<Self, UnknownMode> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|mode| mode.name() == name)
+            .ok_or_else(|| UnknownMode { name: name.into() })
+    }
+}
+
 /// What is derived from a file, at full resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derivation {
@@ -44,7 +76,7 @@ impl Derivation {
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
         out.check()?;
-        let source = Source::new(self, terrain)?;
+        let source = Source::new(*self, terrain)?;
         let (width, height) = source.size;
         terrain.memory().check(
             "deriving so wide a raster",
@@ -68,7 +100,7 @@ impl Derivation {
 
     /// The product of every pixel, row by row; NaN where there is none.
     pub fn array(&self, terrain: &Terrain, jobs: usize) -> Result<Vec<f32>> {
-        let source = Source::new(self, terrain)?;
+        let source = Source::new(*self, terrain)?;
         let (width, height) = source.size;
         let pixels = width as u64 * height as u64;
         terrain.memory().check(
@@ -103,8 +135,8 @@ enum Values<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(derivation: &Derivation, terrain: &'a Terrain) -> Result<Self> {
-        let Derivation { product, mode } = *derivation;
+    fn new(derivation: Derivation, terrain: &'a Terrain) -> Result<Self> {
+        let Derivation { product, mode } = derivation;
         let header = terrain.header();
         let (width, height) = header.pyramid.size(0).unwrap_or_default();
         let affine = affine(terrain.corner_affine());
