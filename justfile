@@ -23,7 +23,7 @@ tree:
     ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
     ! cargo tree -p terrane-report -e normal | grep -E 'burn|terrane-train|terrane v'
     ! cargo tree -p terrane-train -e normal | grep -E 'terrane-report|terrane-bench'
-    ! cargo tree -p terrane-python -e normal | grep -E 'terrane-train|terrane-bench|terrane-report|terrane-cli'
+    ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-networks|terrane-train|terrane-bench|terrane-report|terrane-cli'
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
 deny:
@@ -79,7 +79,12 @@ bench:
 
 # The Python package: builds it, installs it into an environment of its own below the target folder with everything it works
 # with, and runs its tests and the examples of its documentation. Needs Python 3.10 or newer with venv.
-test-python *arguments:
+test-python *arguments: (_test-python "" arguments)
+
+# The same with networks, and so with the tests of files of tokens.
+test-python-networks *arguments: (_test-python "--features networks" arguments)
+
+_test-python build *arguments:
     #!/usr/bin/env bash
     set -euo pipefail
     environment="${CARGO_TARGET_DIR:-target}/python"
@@ -88,9 +93,9 @@ test-python *arguments:
     "$python" -m pip install --quiet 'maturin>=1.9,<2' numpy xarray rioxarray 'dask[array,distributed]' 'zarr>=3.0.8' 'ray[data]' \
         pytest mypy
     rm -rf "$environment/wheels"
-    "$environment/bin/maturin" build --quiet --out "$environment/wheels"
+    "$environment/bin/maturin" build --quiet --out "$environment/wheels" {{build}}
     "$python" -m pip install --quiet --force-reinstall --no-deps "$environment"/wheels/*.whl
-    "$python" -m pytest -q crates/terrane-python/tests {{arguments}}
+    "$python" -m pytest -q -rs crates/terrane-python/tests {{arguments}}
 
 # A country of 41,000 km² at 1 m: its plan, and its shards, made up, become one file. Needs Python with rasterio and google-crc32c,
 # and 8 GB of disk.

@@ -1,10 +1,10 @@
-"""Elevation rasters as compact neural terrain files, with a guaranteed error and analytic derivatives.
+"""Elevation rasters as compact terrane files, with a guaranteed error and analytic derivatives.
 
->>> import terrane
->>> report = terrane.encode("dem.tif", "alps.trn", max_error=0.1)
+>>> import pyterrane
+>>> report = pyterrane.encode("dem.tif", "alps.trn", max_error=0.1)
 >>> report.max_error_m <= 0.1
 True
->>> terrain = terrane.open("alps.trn")                    # lazy; also https:// and s3://
+>>> terrain = pyterrane.open("alps.trn")                    # lazy; also https:// and s3://
 >>> terrain.shape, terrain.crs
 ((280, 300), 'EPSG:2056+5728')
 >>> heights = terrain.read()                              # NaN where there is no data
@@ -14,13 +14,13 @@ True
 >>> bool(0 <= terrain.slope(x, y) < 90)                   # degrees, of the continuous surface
 True
 
-``xarray.open_dataset("alps.trn", engine="terrane")`` opens a file lazily, for rioxarray and dask; ``terrane.zarr``
-has a codec for Zarr, ``terrane.shards`` encodes in independent pieces, ``terrane.ray`` and ``terrane.dask`` spread them.
+``xarray.open_dataset("alps.trn", engine="terrane")`` opens a file lazily, for rioxarray and dask; ``pyterrane.zarr``
+has a codec for Zarr, ``pyterrane.shards`` encodes in independent pieces, ``pyterrane.ray`` and ``pyterrane.dask`` spread them.
 """
 
-from terrane._convert import Report, decode, encode, info, verify
-from terrane._terrain import Terrain, open
-from terrane._terrane import TerraneError, __version__
+from pyterrane._convert import Report, decode, derive, encode, info, verify
+from pyterrane._pyterrane import TerraneError, __version__, has_networks
+from pyterrane._terrain import Terrain, open
 
 __all__ = [
     "Report",
@@ -28,7 +28,9 @@ __all__ = [
     "TerraneError",
     "__version__",
     "decode",
+    "derive",
     "encode",
+    "has_networks",
     "info",
     "open",
     "verify",

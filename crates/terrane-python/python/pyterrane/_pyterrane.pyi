@@ -1,4 +1,5 @@
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -6,13 +7,16 @@ from numpy.typing import NDArray
 
 __all__ = [
     "File",
+    "Settings",
     "TerraneError",
     "TileCoder",
     "__version__",
     "decode",
+    "derive",
     "describe",
     "encode",
     "encode_array",
+    "has_networks",
     "shard_encode",
     "shard_merge",
     "shard_plan",
@@ -21,14 +25,36 @@ __all__ = [
 ]
 
 __version__: str
+has_networks: bool
 
-_Options = Mapping[str, Any]
+_Path = str | os.PathLike[str]
+_Box = tuple[float, float, float, float]
+_Transform = tuple[float, float, float, float, float, float]
+_Progress = Callable[[int, int], object]
 _Written = tuple[int, int, float, float, int]
 _Merged = tuple[int, int, float, float]
-_Transform = tuple[float, float, float, float, float, float]
-_Path = Any
 
 class TerraneError(Exception): ...
+
+@final
+class Settings:
+    def __new__(
+        cls,
+        *,
+        max_error: float | None = None,
+        rmse: float | None = None,
+        bpp: float | None = None,
+        lossless: bool = False,
+        method: str | None = None,
+        profile: str = "standard",
+        effort: int = 1,
+        model: _Path | None = None,
+        embed_model: bool = False,
+        per_tile: bool = False,
+        bits: int | None = None,
+        fixed_width: bool = False,
+        tile: int | None = None,
+    ) -> Settings: ...
 
 @final
 class File:
@@ -44,14 +70,16 @@ class File:
     def transform(self, level: int) -> _Transform: ...
     def dtype(self) -> str: ...
     def window(
-        self, level: int, corner: tuple[int, int], size: tuple[int, int]
-    ) -> NDArray[Any]: ...
+        self, level: int, corner: tuple[int, int], size: tuple[int, int], dtype: str | None
+    ) -> NDArray[np.floating[Any]]: ...
     def read(
         self,
-        bbox: tuple[float, float, float, float] | None,
+        bbox: _Box | None,
         resolution: float | None,
         level: int,
-    ) -> tuple[NDArray[Any], _Transform]: ...
+        dtype: str | None,
+    ) -> tuple[NDArray[np.floating[Any]], _Transform]: ...
+    def derive(self, product: str, mode: str) -> NDArray[np.float32]: ...
     def sample(
         self, name: str, x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]: ...
@@ -59,30 +87,61 @@ class File:
 
 @final
 class TileCoder:
-    def __new__(cls, options: _Options, is_f32: bool) -> TileCoder: ...
+    def __new__(cls, settings: Settings, is_f32: bool) -> TileCoder: ...
     @property
     def model(self) -> str | None: ...
-    def encode(self, heights: NDArray[np.float64]) -> bytes: ...
-    def decode(self, bytes: bytes, shape: tuple[int, int]) -> NDArray[np.float64]: ...
+    def encode(self, heights: NDArray[np.number[Any]]) -> bytes: ...
+    def decode(self, bytes: bytes, shape: tuple[int, int]) -> NDArray[np.floating[Any]]: ...
 
 def describe(path: _Path) -> str: ...
 def shown(path: _Path) -> str: ...
 def encode(
-    sources: Sequence[_Path], output: Mapping[str, Any], options: _Options
+    sources: Sequence[_Path],
+    out: _Path,
+    settings: Settings,
+    *,
+    resumable: bool,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: int | None,
+    memory_limit: float | None,
+    progress: _Progress | None,
 ) -> _Written: ...
 def encode_array(
-    heights: NDArray[np.float64],
-    place: Mapping[str, Any],
-    output: Mapping[str, Any],
-    options: _Options,
+    heights: NDArray[np.number[Any]],
+    mask: NDArray[np.bool_] | None,
+    out: _Path,
+    settings: Settings,
+    *,
+    transform: Sequence[float] | None,
+    epsg: int | None,
+    vertical_epsg: int | None,
+    nodata: float | None,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: int | None,
+    memory_limit: float | None,
+    progress: _Progress | None,
 ) -> _Written: ...
 def decode(
     path: _Path,
     out: _Path,
     *,
-    bbox: tuple[float, float, float, float] | None,
+    bbox: _Box | None,
     resolution: float | None,
     level: int,
+    model: _Path | None,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: int | None,
+    memory_limit: float | None,
+) -> tuple[int, int]: ...
+def derive(
+    path: _Path,
+    out: _Path,
+    *,
+    product: str,
+    mode: str,
     model: _Path | None,
     overwrite: bool,
     any_extension: bool,
@@ -100,7 +159,7 @@ def verify(
 def shard_plan(
     sources: Sequence[_Path],
     plan: _Path,
-    options: _Options,
+    settings: Settings,
     *,
     shards: int | None,
     shard_tiles: int,
@@ -114,8 +173,8 @@ def shard_encode(
     *,
     model: _Path | None,
     jobs: int | None,
-    progress: Callable[[int, int], object] | None,
-) -> tuple[str, int, bool, int, float]: ...
+    progress: _Progress | None,
+) -> tuple[os.PathLike[str], int, bool, int, float]: ...
 def shard_merge(
     plan: _Path,
     folder: _Path,
@@ -124,5 +183,5 @@ def shard_merge(
     model: _Path | None,
     overwrite: bool,
     jobs: int | None,
-    progress: Callable[[int, int], object] | None,
+    progress: _Progress | None,
 ) -> _Merged: ...
