@@ -30,7 +30,7 @@ tree:
     ! cargo tree -p terrane-train -e normal | grep -E 'terrane-(report|bench|serve)|terrane v'
     ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)|terrane v'
     ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
-    ! cargo tree -p terrane-python -e normal | grep -E 'terrane-(train|bench|report|serve|cli)'
+    ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
 
 # The light codec for the browser; says so where rustup cannot add the target.
 wasm:
@@ -94,7 +94,12 @@ test-light:
 
 # The Python package: builds it, installs it into an environment of its own below the target folder with everything it works
 # with, and runs its tests and the examples of its documentation. Needs Python 3.10 or newer with venv.
-test-python *arguments:
+test-python *arguments: (_test-python "" arguments)
+
+# The same with networks, and so with the tests of files of tokens.
+test-python-networks *arguments: (_test-python "--features networks" arguments)
+
+_test-python build *arguments:
     #!/usr/bin/env bash
     set -euo pipefail
     environment="${CARGO_TARGET_DIR:-target}/python"
@@ -103,9 +108,9 @@ test-python *arguments:
     "$python" -m pip install --quiet 'maturin>=1.9,<2' numpy xarray rioxarray 'dask[array,distributed]' 'zarr>=3.0.8' 'ray[data]' \
         pytest mypy
     rm -rf "$environment/wheels"
-    "$environment/bin/maturin" build --quiet --out "$environment/wheels"
+    "$environment/bin/maturin" build --quiet --out "$environment/wheels" {{build}}
     "$python" -m pip install --quiet --force-reinstall --no-deps "$environment"/wheels/*.whl
-    "$python" -m pytest -q crates/terrane-python/tests {{arguments}}
+    "$python" -m pytest -q -rs crates/terrane-python/tests {{arguments}}
 
 # A country of 41,000 km² at 1 m: its plan, and its shards, made up, become one file. Needs Python with rasterio and google-crc32c,
 # and 8 GB of disk.

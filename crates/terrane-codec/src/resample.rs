@@ -8,6 +8,9 @@ use crate::Error;
 use crate::parallel::by_blocks;
 use crate::terrain::Terrain;
 
+/// Rows that are made at a time at least.
+const MIN_ROWS: usize = 16;
+
 /// A part of a file with pixels of another size.
 #[derive(Debug)]
 pub struct Resampled<'a> {
@@ -56,6 +59,17 @@ impl<'a> Resampled<'a> {
     /// Rows.
     pub fn height(&self) -> usize {
         self.height
+    }
+
+    /// Rows that are best made at a time. Means decode the tiles below them at every call, so they are those of a row of
+    /// tiles; a surface keeps its tiles.
+    pub fn strip_rows(&self) -> usize {
+        if self.factor <= 1.0 {
+            return MIN_ROWS;
+        }
+        let side = f64::from(self.terrain.header().pyramid.side());
+        let rows = side * f64::from(1_u32 << self.level) / self.factor;
+        (rows as usize).max(MIN_ROWS)
     }
 
     /// Some rows of heights; NaN where there is no data.

@@ -180,6 +180,7 @@ impl Terrain {
     /// As [`Terrain::read`], with so many threads and without keeping tiles: for going through a whole file.
     pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
+        self.check_memory(window)?;
         let tiles = self.tiles_of(level, window);
         let jobs = self.decoders(jobs)?;
         let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
@@ -203,14 +204,19 @@ impl Terrain {
             .collect()
     }
 
-    fn check_window(&self, level: u8, window: Window) -> Result<(), Error> {
-        let (width, height) = self.header().pyramid.size(level).unwrap_or_default();
+    /// Refuses a window whose heights do not fit the memory.
+    fn check_memory(&self, window: Window) -> Result<(), Error> {
         let pixels = window.pixels().unwrap_or(usize::MAX) as u64;
-        self.memory.check(
+        Ok(self.memory.check(
             "the heights of such a window",
             pixels.saturating_mul(8),
             "read a smaller part or an overview, or ",
-        )?;
+        )?)
+    }
+
+    /// Refuses a window that is not inside a level.
+    pub fn check_window(&self, level: u8, window: Window) -> Result<(), Error> {
+        let (width, height) = self.header().pyramid.size(level).unwrap_or_default();
         if window.fits(width as usize, height as usize) {
             return Ok(());
         }
@@ -227,6 +233,7 @@ impl Terrain {
     /// Heights of a window of a level, row by row; NaN where there is no data.
     pub fn read(&self, level: u8, window: Window) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
+        self.check_memory(window)?;
         let mut heights = vec![f64::NAN; window.width * window.height];
         for tile in self.tiles_of(level, window) {
             if let Some(tile) = self.tile(tile)? {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use terrane_format::Window;
 
-use crate::sample::is_height;
 use crate::{Georeference, Grid, HeightUnit, RasterInfo, RasterSource, Result, Storage};
 
 /// Heights in metres with their georeference.
@@ -44,16 +43,7 @@ impl RasterSource for MemoryRaster {
     fn read(&self, level: usize, window: Window) -> Result<Grid> {
         self.info.check(level, window)?;
         let mut grid = self.grid.crop(window);
-        for height in grid
-            .heights
-            .iter_mut()
-            .filter(|height| !is_height(**height))
-        {
-            if !height.is_nan() && !self.info.storage.is_nodata(*height) {
-                grid.not_heights += 1;
-            }
-            *height = f64::NAN;
-        }
+        grid.drop_not_heights(&self.info.storage);
         Ok(grid)
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use terrane_format::{Window, halve};
 
+use crate::sample::is_height;
 use crate::{Error, GeoTiff, Georeference, GroundScale, HeightUnit, Mosaic, Result, Storage};
 
 /// Heights in metres, row by row from the top; `NaN` where there is no data.
@@ -65,6 +66,20 @@ impl Grid {
         }
     }
 
+    /// Takes numbers that are no heights for missing, and counts those that a storage does not declare as nodata.
+    pub fn drop_not_heights(&mut self, storage: &Storage) {
+        for height in self
+            .heights
+            .iter_mut()
+            .filter(|height| !is_height(**height))
+        {
+            if !height.is_nan() && !storage.is_nodata(*height) {
+                self.not_heights += 1;
+            }
+            *height = f64::NAN;
+        }
+    }
+
     /// The grid at half the resolution: each pixel the mean of the valid ones among its two by two.
     #[must_use]
     pub fn halved(&self) -> Self {
@@ -109,7 +124,7 @@ impl RasterInfo {
     }
 
     /// Checks that a window lies inside a level.
-    pub(crate) fn check(&self, level: usize, window: Window) -> Result<()> {
+    pub fn check(&self, level: usize, window: Window) -> Result<()> {
         let Some(&(width, height)) = self.levels.get(level) else {
             return Err(Error::NoSuchLevel {
                 path: self.path.clone(),

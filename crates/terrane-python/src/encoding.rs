@@ -1,44 +1,26 @@
-//! Rasters and arrays to files, and back.
+//! Rasters and arrays to files.
 
 use std::path::PathBuf;
 
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use terrane::{Decoding, Destination, Encoded, OpenOptions};
+use terrane::{Destination, Encoded};
 use terrane_geo::geodesy::is_geographic;
-use terrane_geo::{
-    Affine, Crs, Georeference, Grid, Kind, MemoryRaster, Output as File, RasterSource, SampleType,
-    Storage,
-};
+use terrane_geo::{Affine, Crs, Georeference, Kind, Output, RasterSource};
 
-use crate::failure::{Failure, Outcome, refuse};
-use crate::settings::{Options, detached, existing, memory, resources, threads};
+use crate::array::{ArrayRaster, HeightArray};
+use crate::failure::{Outcome, refuse};
+use crate::settings::{Settings, detached, existing, kind, resources};
 
-/// Where a file goes, as the package's Python functions hand it over.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Output {
+/// Where a file goes, and what making it may take.
+struct Target {
     out: PathBuf,
+    resumable: bool,
     overwrite: bool,
     any_extension: bool,
-    resumable: bool,
     jobs: Option<usize>,
     memory_limit: Option<f64>,
     progress: Option<Py<PyAny>>,
-}
-
-/// What a name may end in.
-fn kind(kind: Kind, any_extension: bool) -> Kind {
-    if any_extension { Kind::Any } else { kind }
-}
-
-/// What a file may take while it is open.
-fn options(model: Option<PathBuf>, memory_limit: Option<f64>) -> Outcome<OpenOptions> {
-    Ok(OpenOptions {
-        model,
-        memory: memory(memory_limit)?,
-        ..OpenOptions::default()
-    })
 }
 
 /// Bytes of the file, pixels with data, root mean square and greatest error, pixels that are no heights.
@@ -55,182 +37,123 @@ fn written(encoded: Encoded) -> Written {
     )
 }
 
-fn run(
+fn run<'a>(
     py: Python,
-    options: Options,
-    output: &Output,
+    settings: &Settings,
+    target: &Target,
     inputs: &[PathBuf],
-    open: impl FnOnce() -> Outcome<Box<dyn RasterSource>> + Send,
+    open: impl FnOnce() -> Outcome<Box<dyn RasterSource + 'a>> + Send,
 ) -> PyResult<Written> {
-    let settings = options.settings()?;
-    detached(py, output.progress.as_ref(), |progress| {
-        let resources = resources(output.jobs, output.memory_limit)?;
+    let settings = &settings.0;
+    detached(py, target.progress.as_ref(), |progress| {
+        let resources = resources(target.jobs, target.memory_limit)?;
         let prepared = settings.prepare(resources.memory)?;
         let raster = open()?;
-        let kind = kind(Kind::Terrain, output.any_extension);
+        let kind = kind(Kind::Terrain, target.any_extension);
         let destination = Destination {
-            out: File::new(&output.out, existing(output.overwrite), kind)
+            out: Output::new(&target.out, existing(target.overwrite), kind)
                 .made_of(inputs)
                 .made_of(&settings.model),
-            resumable: output.resumable.then_some(inputs),
+            resumable: target.resumable.then_some(inputs),
             resources,
         };
-        Ok(written(terrane::encode(
-            &*raster,
-            &prepared,
-            destination,
-            progress,
-        )?))
+        let encoded = terrane::encode(&*raster, &prepared, destination, progress)?;
+        Ok(written(encoded))
     })
 }
 
 /// Encodes rasters, one or several as a mosaic.
 #[pyfunction]
+#[pyo3(signature = (sources, out, settings, *, resumable, overwrite, any_extension, jobs, memory_limit, progress))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
 pub(crate) fn encode(
     py: Python,
     sources: Vec<PathBuf>,
-    output: Output,
-    options: Options,
-) -> PyResult<Written> {
-    let open = || Ok(terrane_geo::open(&sources)?);
-    run(py, options, &output, &sources, open)
-}
-
-/// Where an array lies: the transform in rasterio's order from the corner of the first pixel, EPSG codes.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Place {
-    transform: Option<[f64; 6]>,
-    epsg: Option<u16>,
-    vertical_epsg: Option<u16>,
-    sample_type: String,
-    nodata: Option<f64>,
-}
-
-impl Place {
-    fn georeference(&self) -> Outcome<(Georeference, Storage)> {
-        let Some(sample) = SampleType::ALL
-            .into_iter()
-            .find(|sample| sample.name() == self.sample_type)
-        else {
-            return refuse(format!(
-                "heights must be integers of at most 32 bits or floats, not {}",
-                self.sample_type
-            ));
-        };
-        let crs = match self.epsg {
-            None => Crs::default(),
-            Some(code) => match is_geographic(code) {
-                Some(true) => Crs::geographic(code, self.vertical_epsg),
-                Some(false) => Crs::projected(code, self.vertical_epsg),
-                None => return refuse(format!("crs: EPSG:{code} is not known here")),
-            },
-        };
-        let place = match self.transform {
-            None => Georeference::of_pixels(crs),
-            Some([x_per_column, x_per_row, x, y_per_column, y_per_row, y]) => {
-                let affine = Affine {
-                    x,
-                    x_per_column,
-                    x_per_row,
-                    y,
-                    y_per_column,
-                    y_per_row,
-                };
-                if affine.invert(0.0, 0.0).is_none() {
-                    return refuse("transform must be invertible");
-                }
-                Georeference::new(affine, crs)
-            }
-        };
-        Ok((place, Storage::metres(sample, self.nodata)))
-    }
-}
-
-/// Encodes an array of heights in metres, NaN where there is no data.
-#[pyfunction]
-pub(crate) fn encode_array(
-    py: Python,
-    heights: PyReadonlyArray2<f64>,
-    place: Place,
-    output: Output,
-    options: Options,
-) -> PyResult<Written> {
-    let (georeference, storage) = place.georeference()?;
-    let view = heights.as_array();
-    let (height, width) = view.dim();
-    if width == 0 || height == 0 {
-        return Err(Failure::Argument("an array of heights must not be empty".into()).into());
-    }
-    let grid = Grid::new(width, height, view.iter().copied().collect());
-    let open = move || -> Outcome<Box<dyn RasterSource>> {
-        Ok(Box::new(MemoryRaster::new(
-            "the array",
-            grid,
-            georeference,
-            storage,
-        )))
-    };
-    run(py, options, &output, &[], open)
-}
-
-/// Decodes a file to a COG; columns and rows of it.
-#[pyfunction]
-#[pyo3(signature = (path, out, *, bbox, resolution, level, model, overwrite, any_extension, jobs, memory_limit))]
-#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
-pub(crate) fn decode(
-    py: Python,
-    path: PathBuf,
     out: PathBuf,
-    bbox: Option<[f64; 4]>,
-    resolution: Option<f64>,
-    level: u8,
-    model: Option<PathBuf>,
+    settings: &Settings,
+    resumable: bool,
     overwrite: bool,
     any_extension: bool,
     jobs: Option<usize>,
     memory_limit: Option<f64>,
-) -> PyResult<(usize, usize)> {
-    detached(py, None, |progress| {
-        let kind = kind(Kind::Raster, any_extension);
-        let output = File::new(&out, existing(overwrite), kind)
-            .made_of([&path])
-            .made_of(&model);
-        output.check()?;
-        let options = options(model.clone(), memory_limit)?;
-        let terrain = terrane::open_with(&path, &options)?;
-        let decoding = Decoding {
-            bbox,
-            resolution,
-            level,
-        };
-        let decoded = decoding.write(&terrain, &output, threads(jobs), &mut |done, of| {
-            let at = terrane_codec::encode::EncodeProgress {
-                tiles: done,
-                of,
-                bytes: 0,
-            };
-            Ok(progress(at)?)
-        })?;
-        Ok((decoded.width, decoded.height))
-    })
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Written> {
+    let target = Target {
+        out,
+        resumable,
+        overwrite,
+        any_extension,
+        jobs,
+        memory_limit,
+        progress,
+    };
+    let open = || Ok(terrane_geo::open(&sources)?);
+    run(py, settings, &target, &sources, open)
 }
 
-/// Checks a file, with its sources where they are given: a report as JSON, and what does not hold.
+/// Where an array lies: the transform in rasterio's order from the corner of the first pixel, EPSG codes.
+fn georeference(
+    transform: Option<[f64; 6]>,
+    epsg: Option<u16>,
+    vertical_epsg: Option<u16>,
+) -> Outcome<Georeference> {
+    let crs = match epsg {
+        None => Crs::default(),
+        Some(code) => match is_geographic(code) {
+            Some(true) => Crs::geographic(code, vertical_epsg),
+            Some(false) => Crs::projected(code, vertical_epsg),
+            None => return refuse(format!("`crs`: EPSG:{code} is not known here")),
+        },
+    };
+    let Some([x_per_column, x_per_row, x, y_per_column, y_per_row, y]) = transform else {
+        return Ok(Georeference::of_pixels(crs));
+    };
+    let affine = Affine {
+        x,
+        x_per_column,
+        x_per_row,
+        y,
+        y_per_column,
+        y_per_row,
+    };
+    if affine.invert(0.0, 0.0).is_none() {
+        return refuse("`transform` must be invertible");
+    }
+    Ok(Georeference::new(affine, crs))
+}
+
+/// Encodes an array of heights in metres, where they lie in memory.
 #[pyfunction]
-#[pyo3(signature = (path, against, *, model, jobs, memory_limit))]
-pub(crate) fn verify(
+#[pyo3(signature = (heights, mask, out, settings, *, transform, epsg, vertical_epsg, nodata, overwrite, any_extension, jobs,
+    memory_limit, progress))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+pub(crate) fn encode_array(
     py: Python,
-    path: PathBuf,
-    against: Vec<PathBuf>,
-    model: Option<PathBuf>,
+    heights: HeightArray,
+    mask: Option<PyReadonlyArray2<bool>>,
+    out: PathBuf,
+    settings: &Settings,
+    transform: Option<[f64; 6]>,
+    epsg: Option<u16>,
+    vertical_epsg: Option<u16>,
+    nodata: Option<f64>,
+    overwrite: bool,
+    any_extension: bool,
     jobs: Option<usize>,
     memory_limit: Option<f64>,
-) -> PyResult<(String, Vec<String>)> {
-    detached(py, None, |_| {
-        let terrain = terrane::open_with(&path, &options(model, memory_limit)?)?;
-        let found = terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
-        let report = serde_json::Value::Object(found.report);
-        Ok((report.to_string(), found.failed))
-    })
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Written> {
+    let georeference = georeference(transform, epsg, vertical_epsg)?;
+    let mask = mask.as_ref().map(PyReadonlyArray2::as_array);
+    let raster = ArrayRaster::new(&heights, mask, georeference, nodata)?;
+    let target = Target {
+        out,
+        resumable: false,
+        overwrite,
+        any_extension,
+        jobs,
+        memory_limit,
+        progress,
+    };
+    run(py, settings, &target, &[], || Ok(Box::new(raster)))
 }

@@ -1,7 +1,9 @@
 //! Errors as Python sees them.
 
 use std::error::Error as _;
+use std::fmt::Display;
 use std::io::ErrorKind;
+use std::str::FromStr;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -11,7 +13,7 @@ use pyo3::prelude::*;
 use terrane_codec::format::Error as FormatError;
 
 create_exception!(
-    terrane,
+    pyterrane,
     TerraneError,
     PyException,
     "A raster or a file that cannot be converted, with one sentence that says why."
@@ -37,19 +39,10 @@ pub(crate) fn refuse<T>(reason: impl Into<String>) -> Outcome<T> {
     Err(Failure::Argument(reason.into()))
 }
 
-/// The names of options as Python writes them: `--max-error` is `max_error` here.
-fn pythonic(text: &str) -> String {
-    let mut parts = text.split("--");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part
-            .find(|character: char| !character.is_ascii_lowercase() && character != '-')
-            .unwrap_or(part.len());
-        let (name, rest) = part.split_at(end);
-        out.push_str(&name.replace('-', "_"));
-        out.push_str(rest);
-    }
-    out
+/// What a name stands for, by the library's own tables.
+pub(crate) fn parse<T: FromStr<Err: Display>>(name: &str) -> Outcome<T> {
+    let unknown = |error: T::Err| Failure::Argument(error.to_string());
+    name.parse().map_err(unknown)
 }
 
 fn sentence(error: &dyn std::error::Error) -> String {
@@ -64,12 +57,12 @@ fn sentence(error: &dyn std::error::Error) -> String {
         }
         cause = error.source();
     }
-    pythonic(&text)
+    text
 }
 
 /// The kind of an input or output error below, where there is one.
 fn io_kind(error: &terrane::Error) -> Option<ErrorKind> {
-    // These say what their cause says, and so do not tell of it as a cause.
+    // These are transparent: their cause is not among the sources.
     if let terrane::Error::Terrain(below) | terrane::Error::Open { source: below, .. } = error
         && let terrane_codec::Error::Format(FormatError::Io(source)) = below
     {

@@ -1,26 +1,26 @@
-//! An open neural terrain file.
+//! An open file.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane::placement::{affine, georeference, storage};
-use terrane::{Decoding, GroundSample, GroundSurface, OpenOptions};
+use terrane::{Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View};
 use terrane_codec::format::{LevelTile, TileId, Window, record};
 use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, SampleType};
 
-use crate::failure::{Failure, Outcome, refuse};
+use crate::array::{Heights, array};
+use crate::failure::{Outcome, parse, refuse};
 use crate::settings::{memory, threads};
 
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
 const KEPT_TILES: usize = 4;
 
 /// An open file.
-#[pyclass(frozen, module = "terrane._terrane")]
+#[pyclass(frozen, module = "pyterrane._pyterrane")]
 pub(crate) struct File {
     terrain: Terrain,
     jobs: usize,
@@ -58,27 +58,17 @@ fn quantity(name: &str, sample: &GroundSample) -> Option<f64> {
 }
 
 impl File {
-    /// Heights of floats that are as fine as the file's promise: 32 or 64 bits.
-    fn is_wide(&self) -> Outcome<bool> {
-        let sample = storage(self.terrain.header(), false)?.sample;
+    /// Whether heights are 64-bit floats: of a type that is asked for, or else of the source's as far as the error
+    /// bound needs it.
+    fn is_wide(&self, dtype: Option<&str>) -> Outcome<bool> {
+        let sample = match dtype {
+            None => storage(self.terrain.header(), false)?.sample,
+            Some(name) => match SampleType::ALL.iter().find(|sample| sample.name() == name) {
+                Some(&sample) if sample.is_float() => sample,
+                _ => return refuse(format!("`dtype` must be float32 or float64, not {name}")),
+            },
+        };
         Ok(sample == SampleType::F64)
-    }
-
-    fn array(
-        &self,
-        py: Python,
-        heights: Vec<f64>,
-        (height, width): (usize, usize),
-    ) -> PyResult<Py<PyAny>> {
-        let shape = |_| Failure::Argument("the heights do not fill the grid".into());
-        Ok(if self.is_wide()? {
-            let array = Array2::from_shape_vec((height, width), heights).map_err(shape)?;
-            array.into_pyarray(py).into_any().unbind()
-        } else {
-            let heights: Vec<f32> = heights.into_iter().map(|height| height as f32).collect();
-            let array = Array2::from_shape_vec((height, width), heights).map_err(shape)?;
-            array.into_pyarray(py).into_any().unbind()
-        })
     }
 }
 
@@ -90,7 +80,7 @@ fn remote_options(timeout: Option<f64>) -> Outcome<RemoteOptions> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(timeout) if !timeout.is_zero() => Ok(RemoteOptions { timeout }),
         _ => refuse(format!(
-            "remote_timeout is a number of seconds above 0, and is {seconds}"
+            "`remote_timeout` must be a number of seconds above 0, not {seconds}"
         )),
     }
 }
@@ -144,16 +134,16 @@ impl File {
 
     /// The transform from pixel corners at a level, in rasterio's order.
     fn transform(&self, level: u8) -> [f64; 6] {
-        let place = georeference(self.terrain.header());
         if level == 0 {
             return numbers(&affine(self.terrain.corner_affine()));
         }
-        numbers(&place.coarsened(f64::from(level).exp2()).affine())
+        let georeference = georeference(self.terrain.header());
+        numbers(&georeference.coarsened(f64::from(level).exp2()).affine())
     }
 
-    /// `float32` or `float64`: what holds the heights as finely as was promised.
+    /// The type of the heights without another being asked for: `float32` or `float64`.
     fn dtype(&self) -> PyResult<&'static str> {
-        Ok(if self.is_wide()? {
+        Ok(if self.is_wide(None)? {
             "float64"
         } else {
             "float32"
@@ -167,6 +157,7 @@ impl File {
         level: u8,
         corner: (usize, usize),
         size: (usize, usize),
+        dtype: Option<&str>,
     ) -> PyResult<Py<PyAny>> {
         let ((column, row), (width, height)) = (corner, size);
         let window = Window {
@@ -175,17 +166,19 @@ impl File {
             width,
             height,
         };
+        let is_wide = self.is_wide(dtype)?;
         let side = usize::from(self.terrain.header().pyramid.side());
-        let across = |first: usize, size: usize| (first % side + size).div_ceil(side);
-        let heights = py.detach(|| -> Outcome<Vec<f64>> {
-            let is_small = across(column, width) * across(row, height) <= KEPT_TILES;
-            Ok(if is_small {
-                self.terrain.read(level, window)?
-            } else {
-                self.terrain.read_with(level, window, self.jobs)?
-            })
+        let tiles = |first: usize, size: usize| (first % side + size).div_ceil(side);
+        let heights = py.detach(|| -> Outcome<Heights> {
+            self.terrain.check_window(level, window)?;
+            if tiles(column, width) * tiles(row, height) <= KEPT_TILES {
+                let heights = self.terrain.read(level, window)?;
+                return Ok(Heights::new(heights, is_wide));
+            }
+            let view = View::of_window(&self.terrain, level, window)?;
+            Heights::of_view(&view, is_wide, self.jobs)
         })?;
-        self.array(py, heights, (height, width))
+        heights.into_array(py, (height, width))
     }
 
     /// Heights of a part at any pixel size, and their transform.
@@ -195,26 +188,33 @@ impl File {
         bbox: Option<[f64; 4]>,
         resolution: Option<f64>,
         level: u8,
+        dtype: Option<&str>,
     ) -> PyResult<(Py<PyAny>, [f64; 6])> {
         let decoding = Decoding {
             bbox,
             resolution,
             level,
         };
+        let is_wide = self.is_wide(dtype)?;
         let (heights, shape, transform) = py.detach(|| -> Outcome<_> {
             let view = decoding.view(&self.terrain)?;
-            // As floats of 64 bits, and once more as what the array holds.
-            let pixels = view.width as u64 * view.height as u64;
-            self.terrain.memory().check(
-                "so large an array",
-                pixels.saturating_mul(16),
-                "give a bbox or a coarser resolution, or ",
-            )?;
+            let heights = Heights::of_view(&view, is_wide, self.jobs)?;
             let transform = numbers(&view.georeference.affine());
-            let heights = view.rows(0..view.height, self.jobs)?;
             Ok((heights, (view.height, view.width), transform))
         })?;
-        Ok((self.array(py, heights, shape)?, transform))
+        Ok((heights.into_array(py, shape)?, transform))
+    }
+
+    /// A product at every pixel as 32-bit floats; NaN where there is none.
+    fn derive(&self, py: Python, product: &str, mode: &str) -> PyResult<Py<PyAny>> {
+        let derivation = Derivation {
+            product: parse(product)?,
+            mode: parse(mode)?,
+        };
+        let derive = || -> Outcome<_> { Ok(derivation.array(&self.terrain, self.jobs)?) };
+        let values = py.detach(derive)?;
+        let (width, height) = self.terrain.header().pyramid.size(0).unwrap_or_default();
+        array(py, values, (height as usize, width as usize))
     }
 
     /// A quantity of the surface at points; NaN where there is no data.
@@ -250,13 +250,13 @@ impl File {
         column: usize,
         row: usize,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let place = LevelTile {
+        let tile = LevelTile {
             level,
             id: TileId { column, row },
         };
         let bytes = py.detach(|| -> Outcome<_> {
-            let number = self.terrain.header().pyramid.number(place)?;
-            let bytes = self.terrain.reader().bytes(place)?;
+            let number = self.terrain.header().pyramid.number(tile)?;
+            let bytes = self.terrain.reader().bytes(tile)?;
             let bytes = bytes.map(|bytes| record::renumber(bytes, number, 0));
             Ok(bytes.transpose()?)
         })?;

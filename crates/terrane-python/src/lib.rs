@@ -1,10 +1,14 @@
-//! The Python module below `terrane`: plain functions and classes; the package's Python files give them their shape.
+//! The Python module below `pyterrane`: plain functions and classes; the package's Python files give them their shape.
 //!
 //! Everything that takes time runs without Python's lock, and stops where Python was asked to stop.
 
+#![forbid(unsafe_code)]
+
+mod array;
 mod encoding;
 mod failure;
 mod file;
+mod rasters;
 mod settings;
 mod shards;
 mod tiles;
@@ -13,13 +17,17 @@ use pyo3::prelude::*;
 
 /// What the package builds on.
 #[pymodule]
-mod _terrane {
+mod _pyterrane {
     #[pymodule_export]
-    use crate::encoding::{decode, encode, encode_array, verify};
+    use crate::encoding::{encode, encode_array};
     #[pymodule_export]
     use crate::failure::TerraneError;
     #[pymodule_export]
     use crate::file::{File, describe, shown};
+    #[pymodule_export]
+    use crate::rasters::{decode, derive, verify};
+    #[pymodule_export]
+    use crate::settings::Settings;
     #[pymodule_export]
     use crate::shards::{shard_encode, shard_merge, shard_plan};
     #[pymodule_export]
@@ -29,6 +37,7 @@ mod _terrane {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("has_networks", terrane::MODELS.has_networks())
     }
 }

@@ -1,95 +1,89 @@
-//! Options of an encoding from Python.
+//! Options from Python.
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use terrane::{Settings, Target};
+use terrane::Target;
+use terrane_codec::Resources;
 use terrane_codec::encode::{EncodeProgress, Report};
-use terrane_codec::format::{MemoryLimit, Method};
-use terrane_codec::{Profile, Resources};
-use terrane_geo::Existing;
+use terrane_codec::format::MemoryLimit;
+use terrane_codec::format::tokens::WIDTHS;
+use terrane_geo::{Existing, Kind};
 
-use crate::failure::{Outcome, refuse};
+use crate::failure::{Outcome, parse, refuse};
 
-/// Options as the package's Python functions hand them over, all of them.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an argument in Python"
-)]
-pub(crate) struct Options {
+/// How a raster is to be encoded.
+#[pyclass(frozen, module = "pyterrane._pyterrane")]
+pub(crate) struct Settings(pub(crate) terrane::Settings);
+
+#[pymethods]
+impl Settings {
+    #[new]
+    #[pyo3(signature = (*, max_error=None, rmse=None, bpp=None, lossless=false, method=None, profile="standard", effort=1,
+        model=None, embed_model=false, per_tile=false, bits=None, fixed_width=false, tile=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "each is an argument in Python"
+    )]
+    fn new(
+        max_error: Option<f64>,
+        rmse: Option<f64>,
+        bpp: Option<f64>,
+        lossless: bool,
+        method: Option<&str>,
+        profile: &str,
+        effort: u8,
+        model: Option<PathBuf>,
+        embed_model: bool,
+        per_tile: bool,
+        bits: Option<u8>,
+        fixed_width: bool,
+        tile: Option<u16>,
+    ) -> PyResult<Self> {
+        if effort > 3 {
+            return Ok(refuse(format!(
+                "`effort` must be from 0 to 3, not {effort}"
+            ))?);
+        }
+        if let Some(bits) = bits.filter(|bits| !WIDTHS.contains(bits)) {
+            return Ok(refuse(format!(
+                "`bits` must be one of {WIDTHS:?}, not {bits}"
+            ))?);
+        }
+        Ok(Self(terrane::Settings {
+            method: method.map(parse).transpose()?,
+            profile: parse(profile)?,
+            effort,
+            model,
+            embed_model,
+            target: target(max_error, rmse, bpp, lossless)?,
+            per_tile,
+            bits,
+            fixed_width,
+            tile,
+        }))
+    }
+}
+
+fn target(
     max_error: Option<f64>,
     rmse: Option<f64>,
     bpp: Option<f64>,
     lossless: bool,
-    method: Option<String>,
-    profile: String,
-    effort: u8,
-    model: Option<PathBuf>,
-    embed_model: bool,
-    per_tile: bool,
-    bits: Option<u8>,
-    fixed_width: bool,
-    tile: Option<u16>,
-}
-
-impl Options {
-    pub(crate) fn settings(self) -> Outcome<Settings> {
-        let targets = [
-            self.max_error.map(Target::MaxError),
-            self.rmse.map(Target::Rmse),
-            self.bpp.map(Target::Bpp),
-            self.lossless.then_some(Target::Lossless),
-        ];
-        let mut given = targets.into_iter().flatten();
-        let target = given.next().unwrap_or_default();
-        if given.next().is_some() {
-            return refuse("give one of max_error, rmse, bpp and lossless");
-        }
-        let method = match self.method.as_deref() {
-            None => None,
-            Some("context") => Some(Method::Context),
-            Some("huvr-siren") => Some(Method::HuvrSiren),
-            Some("huvr") => Some(Method::Huvr),
-            Some("functa") => Some(Method::Functa),
-            Some("transinr") => Some(Method::TransInr),
-            Some("integers") => Some(Method::Integers),
-            Some(other) => {
-                return refuse(format!(
-                    "method must be context, huvr-siren, huvr, functa, transinr or integers, not {other}"
-                ));
-            }
-        };
-        let profile = match self.profile.as_str() {
-            "fast" => Profile::Fast,
-            "standard" => Profile::Standard,
-            "best" => Profile::Best,
-            other => {
-                return refuse(format!(
-                    "profile must be fast, standard or best, not {other}"
-                ));
-            }
-        };
-        if self.effort > 3 {
-            return refuse(format!("effort must be from 0 to 3, not {}", self.effort));
-        }
-        if self.bits.is_some_and(|bits| ![2, 4, 8, 16].contains(&bits)) {
-            return refuse("bits must be 2, 4, 8 or 16");
-        }
-        Ok(Settings {
-            method,
-            profile,
-            effort: self.effort,
-            model: self.model,
-            embed_model: self.embed_model,
-            target,
-            per_tile: self.per_tile,
-            bits: self.bits,
-            fixed_width: self.fixed_width,
-            tile: self.tile,
-        })
+) -> Outcome<Target> {
+    let targets = [
+        max_error.map(Target::MaxError),
+        rmse.map(Target::Rmse),
+        bpp.map(Target::Bpp),
+        lossless.then_some(Target::Lossless),
+    ];
+    let mut given = targets.into_iter().flatten();
+    let target = given.next().unwrap_or_default();
+    if given.next().is_some() {
+        return refuse("give one of `max_error`, `rmse`, `bpp` and `lossless`");
     }
+    Ok(target)
 }
 
 /// Threads: as many as asked for, or all cores.
@@ -107,7 +101,7 @@ pub(crate) fn memory(gigabytes: Option<f64>) -> Outcome<MemoryLimit> {
             bytes: (gigabytes * 1e9) as u64,
         }),
         Some(other) => refuse(format!(
-            "memory_limit must be gigabytes above 0, not {other}"
+            "`memory_limit` must be gigabytes above 0, not {other}"
         )),
     }
 }
@@ -126,6 +120,11 @@ pub(crate) fn existing(overwrite: bool) -> Existing {
     } else {
         Existing::Refuse
     }
+}
+
+/// What a name may end in.
+pub(crate) fn kind(kind: Kind, any_extension: bool) -> Kind {
+    if any_extension { Kind::Any } else { kind }
 }
 
 /// Runs work without Python's lock; `report` is a Python function of tiles done and tiles in all. The work stops where the

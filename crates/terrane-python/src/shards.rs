@@ -6,23 +6,23 @@ use pyo3::prelude::*;
 use terrane::{Checks, Plan, Split};
 use terrane_geo::{Kind, Output};
 
-use crate::settings::{Options, detached, existing, resources};
+use crate::settings::{Settings, detached, existing, resources};
 
 /// Writes a plan; the number of its shards.
 #[pyfunction]
-#[pyo3(signature = (sources, plan, options, *, shards, shard_tiles, hash, overwrite))]
+#[pyo3(signature = (sources, plan, settings, *, shards, shard_tiles, hash, overwrite))]
 #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
 pub(crate) fn shard_plan(
     py: Python,
     sources: Vec<PathBuf>,
     plan: PathBuf,
-    options: Options,
+    settings: &Settings,
     shards: Option<usize>,
     shard_tiles: usize,
     hash: bool,
     overwrite: bool,
 ) -> PyResult<usize> {
-    let settings = options.settings()?;
+    let settings = &settings.0;
     detached(py, None, |_| {
         let output = Output::new(&plan, existing(overwrite), Kind::Plan)
             .made_of(&sources)
@@ -30,7 +30,7 @@ pub(crate) fn shard_plan(
         output.check()?;
         let split = shards.map_or(Split::Tiles(shard_tiles), Split::Shards);
         let checks = if hash { Checks::Hash } else { Checks::Time };
-        let made = Plan::new(&sources, &settings, split, checks)?;
+        let made = Plan::new(&sources, settings, split, checks)?;
         made.write(&output)?;
         Ok(made.shards())
     })

@@ -2,16 +2,14 @@
 //!
 //! The bytes are a record of the file with the checksum of tile 0; an array without any data is one byte, 0.
 
-use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane::Settings;
 use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
 use terrane_codec::{TileDecoder, TileEncoder};
 
-use crate::failure::{Failure, Outcome};
-use crate::settings::Options;
+use crate::array::{HeightArray, Heights};
+use crate::failure::{Outcome, refuse};
+use crate::settings::Settings;
 
 /// What stands for an array without data; no record is so short.
 const EMPTY: [u8; 1] = [0];
@@ -19,13 +17,18 @@ const EMPTY: [u8; 1] = [0];
 const NUMBER: u64 = 0;
 
 /// Codes arrays as tiles.
-#[pyclass(frozen, module = "terrane._terrane")]
+#[pyclass(frozen, module = "pyterrane._pyterrane")]
 pub(crate) struct TileCoder {
     encoder: TileEncoder,
     decoder: TileDecoder,
 }
 
-fn encoder(settings: &Settings, is_f32: bool) -> Outcome<TileEncoder> {
+fn encoder(settings: &terrane::Settings, is_f32: bool) -> Outcome<TileEncoder> {
+    if let Some(method) = settings.method.filter(|method| method.has_tokens()) {
+        return refuse(format!(
+            "`method` must be one without tokens here, not {method}"
+        ));
+    }
     let prepared = settings.prepare(MemoryLimit::default())?;
     Ok(TileEncoder {
         method: prepared.method,
@@ -42,8 +45,8 @@ fn encoder(settings: &Settings, is_f32: bool) -> Outcome<TileEncoder> {
 #[pymethods]
 impl TileCoder {
     #[new]
-    fn new(options: Options, is_f32: bool) -> PyResult<Self> {
-        let encoder = encoder(&options.settings()?, is_f32)?;
+    fn new(settings: &Settings, is_f32: bool) -> PyResult<Self> {
+        let encoder = encoder(&settings.0, is_f32)?;
         let decoder = encoder.decoder();
         Ok(Self { encoder, decoder })
     }
@@ -56,30 +59,19 @@ impl TileCoder {
     }
 
     /// The bytes of an array of heights, NaN where there is no data.
-    fn encode<'py>(
-        &self,
-        py: Python<'py>,
-        heights: PyReadonlyArray2<f64>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let view = heights.as_array();
-        let (height, width) = view.dim();
-        let heights: Vec<f64> = view.iter().copied().collect();
+    fn encode<'py>(&self, py: Python<'py>, heights: HeightArray) -> PyResult<Bound<'py, PyBytes>> {
+        let (_, pixels) = heights.pixels();
         let bytes = py.detach(|| -> Outcome<Vec<u8>> {
-            let made = self
-                .encoder
-                .encode(&heights, Window::whole(width, height))?;
+            let (height, width) = pixels.shape();
+            let window = Window::whole(width, height);
+            let made = self.encoder.encode(&pixels.window(window), window)?;
             Ok(made.map_or_else(|| EMPTY.to_vec(), |coded| coded.to_bytes(NUMBER)))
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The heights of bytes.
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        bytes: &[u8],
-        shape: (usize, usize),
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    /// The heights of bytes, of 32 bits where the tile was made of such.
+    fn decode(&self, py: Python, bytes: &[u8], shape: (usize, usize)) -> PyResult<Py<PyAny>> {
         let (height, width) = shape;
         let heights = py.detach(|| -> Outcome<Vec<f64>> {
             let window = Window::whole(width, height);
@@ -89,8 +81,6 @@ impl TileCoder {
             let record = Record::parse(bytes, NUMBER, window)?;
             Ok(self.decoder.decode(&record, window)?.valid_heights())
         })?;
-        let array = Array2::from_shape_vec((height, width), heights)
-            .map_err(|_| Failure::Argument("the heights do not fill the array".into()))?;
-        Ok(array.into_pyarray(py))
+        Heights::new(heights, !self.encoder.is_f32).into_array(py, shape)
     }
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import terrane
+import pyterrane
 
 #: rasterio's order, from the corner of the first pixel.
 TRANSFORM = (1.0, 0.0, 2_600_000.0, 0.0, -1.0, 1_200_000.0)
@@ -23,9 +23,9 @@ def write(folder, name: str, heights: np.ndarray, **place) -> str:
     """A COG of heights."""
     place = {"transform": TRANSFORM, "crs": CRS, **place}
     file = str(folder / (name + ".exact.trn"))
-    terrane.encode(heights, file, lossless=True, tile=64, **place)
+    pyterrane.encode(heights, file, lossless=True, tile=64, **place)
     path = str(folder / name)
-    terrane.decode(file, path)
+    pyterrane.decode(file, path)
     return path
 
 
@@ -39,5 +39,5 @@ def dem(tmp_path_factory) -> str:
 def trn(dem, tmp_path_factory) -> str:
     """Its neural terrain file with small tiles."""
     path = str(tmp_path_factory.mktemp("trn") / "dem.trn")
-    terrane.encode(dem, path, max_error=0.1, tile=64)
+    pyterrane.encode(dem, path, max_error=0.1, tile=64)
     return path

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import terrane
+import pyterrane
 from conftest import hills, write
 
-MODULES = ["terrane", "terrane._terrain", "terrane._convert", "terrane.xarray", "terrane.zarr", "terrane.shards",
-           "terrane.ray", "terrane.dask"]
+MODULES = ["pyterrane", "pyterrane._terrain", "pyterrane._convert", "pyterrane.xarray", "pyterrane.zarr", "pyterrane.shards",
+           "pyterrane.ray", "pyterrane.dask"]
 PAGES = ["docs/python.md", "docs/scale.md"]
 OPTIONS = doctest.ELLIPSIS | doctest.FAIL_FAST
 ROOT = Path(__file__).parents[3]
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "dem.tif", hills(280, 300))
-    terrane.encode("dem.tif", "dem.trn", max_error=0.1, tile=128)
+    pyterrane.encode("dem.tif", "dem.trn", max_error=0.1, tile=128)
     return tmp_path
 
 

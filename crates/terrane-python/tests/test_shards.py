@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import terrane
-from terrane import shards
+import pyterrane
+from pyterrane import shards
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def job(dem, tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     plan = folder / "plan.json"
     assert shards.plan(dem, plan, shards=7, tile=32, max_error=0.05) == shards.count(plan) == 7
-    terrane.encode(dem, folder / "whole.trn", tile=32, max_error=0.05)
+    pyterrane.encode(dem, folder / "whole.trn", tile=32, max_error=0.05)
     return str(plan), (folder / "whole.trn").read_bytes()
 
 
@@ -63,7 +63,7 @@ def test_shards_merge_to_the_whole_file(job, tmp_path):
 
 
 def test_rates_of_whole_files_are_refused(dem, tmp_path):
-    with pytest.raises(ValueError, match="add per_tile"):
+    with pytest.raises(ValueError, match="add `per_tile`"):
         shards.plan(dem, tmp_path / "plan.json", bpp=1.0)
 
 
@@ -78,25 +78,25 @@ def two_workers_of_ray():
 
 
 def test_ray_gets_over_a_killed_worker_and_a_shard_that_fails_twice(job, tmp_path, two_workers_of_ray):
-    import terrane.ray
+    import pyterrane.ray
 
     plan, whole = job
     folder = tmp_path / "shards"
-    report = terrane.ray.encode(plan, tmp_path / "a.trn", folder=folder, work=rough)
+    report = pyterrane.ray.encode(plan, tmp_path / "a.trn", folder=folder, work=rough)
     assert Path(report.path).read_bytes() == whole
     assert {name for name in os.listdir(folder) if "." in name and not name.endswith(".trs")} >= {
         "killed.0", "failed.0", "failed.1"}
     # Nothing is made again.
     times = {name: os.stat(folder / name).st_mtime_ns for name in os.listdir(folder)}
-    assert terrane.ray.encode(plan, folder=folder) is None
+    assert pyterrane.ray.encode(plan, folder=folder) is None
     assert times == {name: os.stat(folder / name).st_mtime_ns for name in os.listdir(folder)}
 
 
 def test_ray_says_which_shard_it_could_not_do(job, tmp_path, two_workers_of_ray):
-    import terrane.ray
+    import pyterrane.ray
 
     with pytest.raises(RuntimeError, match="shard 5 could not be encoded in 2 attempts: OSError: no such luck"):
-        terrane.ray.encode(job[0], tmp_path / "a.trn", folder=tmp_path, work=hopeless, retries=1)
+        pyterrane.ray.encode(job[0], tmp_path / "a.trn", folder=tmp_path, work=hopeless, retries=1)
     assert not (tmp_path / "a.trn").exists()
     assert (tmp_path / "shard-000006.trs").exists(), "the others are done"
 
@@ -109,18 +109,18 @@ def two_workers_of_dask():
 
 
 def test_dask_gets_over_a_killed_worker_and_a_shard_that_fails_twice(job, tmp_path, two_workers_of_dask):
-    import terrane.dask
+    import pyterrane.dask
 
     plan, whole = job
     folder = tmp_path / "shards"
-    report = terrane.dask.encode(plan, tmp_path / "a.trn", client=two_workers_of_dask, folder=folder, work=rough)
+    report = pyterrane.dask.encode(plan, tmp_path / "a.trn", client=two_workers_of_dask, folder=folder, work=rough)
     assert Path(report.path).read_bytes() == whole
     assert (folder / "killed.0").exists() and (folder / "failed.1").exists()
 
 
 def test_dask_says_which_shard_it_could_not_do(job, tmp_path, two_workers_of_dask):
-    import terrane.dask
+    import pyterrane.dask
 
     with pytest.raises(RuntimeError, match="shard 5 could not be encoded in 2 attempts: OSError: no such luck"):
-        terrane.dask.encode(job[0], tmp_path / "a.trn", client=two_workers_of_dask, folder=tmp_path, work=hopeless,
+        pyterrane.dask.encode(job[0], tmp_path / "a.trn", client=two_workers_of_dask, folder=tmp_path, work=hopeless,
                             retries=1)

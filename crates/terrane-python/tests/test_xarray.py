@@ -8,13 +8,13 @@ import pytest
 import rioxarray
 import xarray as xr
 
-import terrane
+import pyterrane
 
 
 @pytest.fixture(scope="module")
 def cog(trn, tmp_path_factory):
     path = tmp_path_factory.mktemp("cog") / "decoded.tif"
-    terrane.decode(trn, path)
+    pyterrane.decode(trn, path)
     return rioxarray.open_rasterio(path, masked=True).squeeze("band", drop=True)
 
 
@@ -78,13 +78,13 @@ def test_every_kind_of_index_is_numpys(trn, cog):
 
 def test_reading_is_lazy(trn, monkeypatch):
     read = []
-    window = terrane.Terrain.window
+    window = pyterrane.Terrain.window
 
     def counted(self, column, row, width, height, level=0):
         read.append(width * height)
         return window(self, column, row, width, height, level)
 
-    monkeypatch.setattr(terrane.Terrain, "window", counted)
+    monkeypatch.setattr(pyterrane.Terrain, "window", counted)
     heights = xr.open_dataset(trn, engine="terrane").height
     part = heights.isel(y=slice(10, 20)).isel(x=slice(100, 130))
     assert read == []
@@ -96,10 +96,10 @@ def test_reading_is_lazy(trn, monkeypatch):
 
 
 def test_overviews_are_levels(trn):
-    for level, shape in enumerate(terrane.open(trn).levels):
+    for level, shape in enumerate(pyterrane.open(trn).levels):
         heights = xr.open_dataset(trn, engine="terrane", level=level).height
         assert heights.shape == shape
-        np.testing.assert_array_equal(heights, terrane.open(trn).read(level=level))
+        np.testing.assert_array_equal(heights, pyterrane.open(trn).read(level=level))
         assert heights.rio.bounds()[0] == 2_600_000 and heights.rio.bounds()[3] == 1_200_000
         assert heights.rio.resolution() == (2.0**level, -(2.0**level))
     with pytest.raises(IndexError, match="there is no level 4"):
@@ -117,17 +117,17 @@ def test_datasets_go_to_other_processes(trn, cog):
 def test_rotated_and_unplaced_rasters_have_no_coordinates_of_axes(tmp_path):
     heights = np.arange(600.0).reshape(20, 30)
     rotated = (0.8, 0.6, 2_600_000, 0.6, -0.8, 1_200_000)
-    terrane.encode(heights, tmp_path / "a.trn", transform=rotated, crs=2056)
+    pyterrane.encode(heights, tmp_path / "a.trn", transform=rotated, crs=2056)
     dataset = xr.open_dataset(tmp_path / "a.trn", engine="terrane")
     assert "x" not in dataset.coords
     assert tuple(dataset.rio.transform())[:6] == pytest.approx(rotated)
-    terrane.encode(heights, tmp_path / "b.trn")
+    pyterrane.encode(heights, tmp_path / "b.trn")
     plain = xr.open_dataset(tmp_path / "b.trn", engine="terrane", drop_variables="spatial_ref")
     assert plain.height.shape == (20, 30) and "spatial_ref" not in plain.coords
 
 
 def test_an_array_of_xarray_is_encoded_with_its_place(cog, tmp_path):
-    terrane.encode(cog, tmp_path / "again.trn", lossless=True)
+    pyterrane.encode(cog, tmp_path / "again.trn", lossless=True)
     again = xr.open_dataset(tmp_path / "again.trn", engine="terrane").height
     np.testing.assert_array_equal(again, cog)
     assert again.rio.transform() == cog.rio.transform() and again.rio.crs == cog.rio.crs

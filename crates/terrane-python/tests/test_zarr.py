@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 import zarr
 
-import terrane
+import pyterrane
 from conftest import hills
-from terrane.zarr import TerraneCodec
+from pyterrane.zarr import TerraneCodec
 
 
 def create(store, heights, codec, chunks=(64, 64), **more):
@@ -47,14 +47,14 @@ def test_integers_come_back(tmp_path):
 def test_a_chunk_is_a_tile_of_the_file(tmp_path):
     """The same bytes in both containers: tiles can be moved without encoding them again."""
     heights = hills(192, 256)
-    terrane.encode(heights, tmp_path / "a.trn", max_error=0.1, tile=64)
+    pyterrane.encode(heights, tmp_path / "a.trn", max_error=0.1, tile=64)
     array = create(tmp_path / "a.zarr", heights, TerraneCodec(max_error=0.1))
-    record = terrane.open(tmp_path / "a.trn")._file.record
+    record = pyterrane.open(tmp_path / "a.trn")._file.record
     for row in range(3):
         for column in range(4):
             chunk = (tmp_path / f"a.zarr/c/{row}/{column}").read_bytes()
             assert chunk == record(0, column, row)
-    np.testing.assert_array_equal(array[:], terrane.open(tmp_path / "a.trn").read())
+    np.testing.assert_array_equal(array[:], pyterrane.open(tmp_path / "a.trn").read())
 
 
 def test_shards_of_zarr_axes_of_one_and_empty_chunks(tmp_path):
@@ -98,7 +98,7 @@ def test_damage_and_nonsense_are_errors(tmp_path):
     data = bytearray(chunk.read_bytes())
     data[len(data) // 2] ^= 1
     chunk.write_bytes(data)
-    with pytest.raises(terrane.TerraneError, match="damaged"):
+    with pytest.raises(pyterrane.TerraneError, match="damaged"):
         array[:]
     for settings in [{}, {"max_error": 0.1, "lossless": True}, {"max_error": 0.1, "method": "huvr-siren"},
                      {"max_error": 0.0}, {"max_error": 0.1, "profile": "slow"}]:

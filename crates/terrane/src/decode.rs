@@ -10,9 +10,6 @@ use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 use crate::placement::{affine, georeference, storage};
 use crate::{Error, Result};
 
-/// Rows of a resampled grid that are made at a time.
-const ROWS: usize = 16;
-
 /// Which heights of a file are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Decoding {
@@ -80,30 +77,13 @@ impl Decoding {
     }
 
     fn view_level<'a>(&self, terrain: &'a Terrain) -> Result<View<'a>> {
-        let pyramid = &terrain.header().pyramid;
-        let level = self.level;
-        let (width, height) = pyramid.size(level).ok_or(Error::NoLevel {
-            level,
-            last: pyramid.levels() - 1,
-        })?;
-        let whole = Window::whole(width as usize, height as usize);
-        let frame = georeference(terrain.header());
-        let frame = if level == 0 {
-            frame
-        } else {
-            frame.coarsened(f64::from(1_u32 << level))
+        let view = View::of_level(terrain, self.level)?;
+        let Some(bbox) = self.bbox else {
+            return Ok(view);
         };
-        let window = match self.bbox {
-            None => whole,
-            Some(bbox) => pixel_window(&frame.affine(), (whole.width, whole.height), bbox)?,
-        };
-        Ok(View {
-            terrain,
-            pixels: Pixels::Level(level, window),
-            georeference: frame.cropped(window.column, window.row),
-            width: window.width,
-            height: window.height,
-        })
+        let affine = view.georeference.affine();
+        let window = pixel_window(&affine, (view.width, view.height), bbox)?;
+        View::of_window(terrain, self.level, window)
     }
 
     fn view_resampled<'a>(&self, terrain: &'a Terrain, resolution: f64) -> Result<View<'a>> {
@@ -163,15 +143,13 @@ impl Decoding {
         let view = self.view(terrain)?;
         let size = (view.width, view.height);
         let storage = storage(terrain.header(), view.is_exact())?;
-        view.check_memory()?;
-        let frame = view.georeference.clone();
-        let mut writer = CogWriter::create(out, size, frame, storage.clone())?;
-        let mut row = 0;
-        while row < view.height {
-            let end = view.strip_end(row);
-            writer.write_rows(&view.rows(row..end, jobs)?)?;
-            row = end;
-            progress(row as u64, view.height as u64)?;
+        view.check_memory(jobs)?;
+        let georeference = view.georeference.clone();
+        let mut writer = CogWriter::create(out, size, georeference, storage.clone())?;
+        for rows in view.strips(jobs) {
+            let end = rows.end as u64;
+            writer.write_rows(&view.rows(rows, jobs)?)?;
+            progress(end, view.height as u64)?;
         }
         writer.finish()?;
         Ok(Decoded {
@@ -193,7 +171,42 @@ pub struct Decoded {
     pub storage: Storage,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// All pixels of a level.
+    fn of_level(terrain: &'a Terrain, level: u8) -> Result<Self> {
+        let pyramid = &terrain.header().pyramid;
+        let (width, height) = pyramid.size(level).ok_or(Error::NoLevel {
+            level,
+            last: pyramid.levels() - 1,
+        })?;
+        let (width, height) = (width as usize, height as usize);
+        let georeference = georeference(terrain.header());
+        Ok(Self {
+            terrain,
+            pixels: Pixels::Level(level, Window::whole(width, height)),
+            georeference: if level == 0 {
+                georeference
+            } else {
+                georeference.coarsened(f64::from(1_u32 << level))
+            },
+            width,
+            height,
+        })
+    }
+
+    /// The pixels of a window of a level.
+    pub fn of_window(terrain: &'a Terrain, level: u8, window: Window) -> Result<Self> {
+        let whole = Self::of_level(terrain, level)?;
+        terrain.check_window(level, window)?;
+        Ok(Self {
+            pixels: Pixels::Level(level, window),
+            georeference: whole.georeference.cropped(window.column, window.row),
+            width: window.width,
+            height: window.height,
+            ..whole
+        })
+    }
+
     /// Whether every height is the source's: because the file is lossless, or because it was so when the file was made.
     fn is_exact(&self) -> bool {
         let header = self.terrain.header();
@@ -203,10 +216,9 @@ impl View<'_> {
     }
 
     /// Refuses a grid whose rows do not fit the memory while they are written.
-    pub fn check_memory(&self) -> Result<()> {
-        let rows = (self.strip_end(0) * self.width) as u64;
-        let needed = rows
-            .saturating_mul(8)
+    fn check_memory(&self, jobs: usize) -> Result<()> {
+        let needed = self
+            .strip_bytes(jobs)
             .saturating_add(CogWriter::memory(self.width, self.height));
         Ok(self.terrain.memory().check(
             "writing so wide a raster",
@@ -215,16 +227,48 @@ impl View<'_> {
         )?)
     }
 
-    /// Where a strip of rows should end: where tiles do, so that no tile is decoded twice.
-    fn strip_end(&self, row: usize) -> usize {
-        let end = match &self.pixels {
+    /// Rows that are made at a time, which end where tiles do, so that no tile is decoded twice: as many rows of tiles
+    /// as give each of so many threads a tile.
+    fn strips(&self, jobs: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let height = self.height;
+        let (first, rows) = match &self.pixels {
+            Pixels::Resampled(grid) => (grid.strip_rows(), grid.strip_rows()),
             Pixels::Level(_, window) => {
                 let side = usize::from(self.terrain.header().pyramid.side());
-                ((window.row + row) / side + 1) * side - window.row
+                let tiles = (window.column % side + window.width).div_ceil(side);
+                let rows = side * jobs.div_ceil(tiles.max(1)).max(1);
+                (rows - window.row % side, rows)
             }
-            Pixels::Resampled(_) => row + ROWS,
         };
-        end.min(self.height)
+        let mut end = 0;
+        std::iter::from_fn(move || {
+            let start = end;
+            end = if start == 0 { first } else { start + rows }.min(height);
+            (start < end).then_some(start..end)
+        })
+    }
+
+    /// Memory of the heights of a strip.
+    fn strip_bytes(&self, jobs: usize) -> u64 {
+        let rows = self.strips(jobs).map(|rows| rows.len()).max();
+        (rows.unwrap_or_default() as u64).saturating_mul(self.width as u64 * 8)
+    }
+
+    /// All heights, row by row, each as what a function makes of it; beside them a strip is in memory.
+    pub fn array<T>(&self, jobs: usize, convert: impl Fn(f64) -> T) -> Result<Vec<T>> {
+        let pixels = self.width as u64 * self.height as u64;
+        self.terrain.memory().check(
+            "so large an array",
+            pixels
+                .saturating_mul(size_of::<T>() as u64)
+                .saturating_add(self.strip_bytes(jobs)),
+            "read a part with `bbox`, or a coarser `resolution`, or ",
+        )?;
+        let mut values = Vec::with_capacity(self.width * self.height);
+        for rows in self.strips(jobs) {
+            values.extend(self.rows(rows, jobs)?.into_iter().map(&convert));
+        }
+        Ok(values)
     }
 
     /// Heights of some rows; NaN where there is no data.

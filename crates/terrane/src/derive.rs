@@ -1,6 +1,7 @@
 //! Slope, aspect, hillshade, curvatures and the rest as rasters.
 
 use std::ops::Range;
+use std::str::FromStr;
 
 use terrane_codec::Terrain;
 use terrane_codec::format::Window;
@@ -23,6 +24,37 @@ pub enum DeriveMode {
     Analytic,
     /// Decoded pixels, equal to gdaldem where a unit of the map is the same everywhere.
     Grid,
+}
+
+/// A name that no mode has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no mode {name:?}; modes are {}", DeriveMode::ALL.map(DeriveMode::name).join(" and "))]
+pub struct UnknownMode {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl DeriveMode {
+    /// Both modes.
+    pub const ALL: [Self; 2] = [Self::Analytic, Self::Grid];
+
+    /// The name it is asked for by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Analytic => "analytic",
+            Self::Grid => "grid",
+        }
+    }
+}
+
+impl FromStr for DeriveMode {
+    type Err = UnknownMode;
+
+    fn from_str(name: &str) -> std::result::Result<Self, UnknownMode> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|mode| mode.name() == name)
+            .ok_or_else(|| UnknownMode { name: name.into() })
+    }
 }
 
 /// What is derived from a file, at full resolution.

@@ -74,7 +74,7 @@ pub mod tiles;
 mod verify;
 
 pub use decode::{Decoded, Decoding, View, pixel_window};
-pub use derive::{Derivation, DeriveMode};
+pub use derive::{Derivation, DeriveMode, UnknownMode};
 pub use describe::describe;
 pub use encode::{Destination, Encoded, encode};
 pub use error::{Error, Result};

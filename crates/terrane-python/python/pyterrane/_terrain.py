@@ -1,4 +1,4 @@
-"""An open neural terrain file."""
+"""An open terrane file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from terrane._terrane import File, shown
+from pyterrane._pyterrane import File, shown
+
+#: The name of a file.
+Path = str | os.PathLike[str]
 
 
 def is_address(path: str) -> bool:
@@ -17,29 +21,29 @@ def is_address(path: str) -> bool:
     return "://" in path
 
 
-def location(path: str | os.PathLike[str]) -> str:
+def location(path: Path) -> str:
     """A path that means the same in every folder, so that a file can be sent to another process."""
     text = os.fspath(path)
     return text if is_address(text) else os.path.abspath(text)
 
 
 def open(
-    path: str | os.PathLike[str],
+    path: Path,
     *,
-    model: str | os.PathLike[str] | None = None,
+    model: Path | None = None,
     jobs: int | None = None,
     memory_limit: float | None = None,
     remote_timeout: float | None = None,
 ) -> Terrain:
-    """Opens a neural terrain file of this machine or at an address (https://…, s3://…).
+    """Opens a terrane file of this machine or at an address (https://…, s3://…).
 
     Reads the head alone; tiles are fetched and decoded when they are needed. ``model`` is the file of its model, where it is
     neither in the file nor in this package; ``jobs`` is the number of threads, all cores without it; ``memory_limit`` the
     gigabytes that the file may take, half of what there is and 4.3 at most without it; ``remote_timeout`` is the number of
     seconds that a web server or a store may take for one read, 30 without it.
 
-    >>> import terrane
-    >>> with terrane.open("dem.trn") as terrain:
+    >>> import pyterrane
+    >>> with pyterrane.open("dem.trn") as terrain:
     ...     terrain.method, terrain.bound_m
     ('context', 0.1)
     """
@@ -49,19 +53,19 @@ def open(
 
 
 class Terrain:
-    """A neural terrain file: heights on its grid, and a continuous surface between them.
+    """A terrane file: heights on its grid, and a continuous surface between them.
 
-    >>> import terrane
-    >>> terrain = terrane.open("dem.trn")
+    >>> import pyterrane
+    >>> terrain = pyterrane.open("dem.trn")
     >>> terrain
-    <terrane.Terrain 'dem.trn': 300 x 280 pixels, EPSG:2056+5728, context, within 0.1 m>
+    <pyterrane.Terrain 'dem.trn': 300 x 280 pixels, EPSG:2056+5728, context, within 0.1 m>
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Path,
         *,
-        model: str | os.PathLike[str] | None = None,
+        model: Path | None = None,
         jobs: int | None = None,
         memory_limit: float | None = None,
         remote_timeout: float | None = None,
@@ -95,14 +99,14 @@ class Terrain:
     def __repr__(self) -> str:
         name = os.path.basename(shown(self.path))
         if self._open is None:
-            return f"<terrane.Terrain {name!r}: closed>"
+            return f"<pyterrane.Terrain {name!r}: closed>"
         rows, columns = self.shape
-        parts = [f"{columns} x {rows} pixels", self.crs or "no system", self.method]
+        parts = [f"{columns} x {rows} pixels", self.crs or "no CRS", self.method]
         if self.lossless:
             parts.append("lossless")
         elif self.bound_m is not None:
             parts.append(f"within {self.bound_m} m")
-        return f"<terrane.Terrain {name!r}: {', '.join(parts)}>"
+        return f"<pyterrane.Terrain {name!r}: {', '.join(parts)}>"
 
     @cached_property
     def info(self) -> dict[str, Any]:
@@ -132,12 +136,12 @@ class Terrain:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What :meth:`read` gives: floats that hold heights as finely as was promised."""
+        """What :meth:`read` gives: the source's floats, and for integers floats as fine as the error bound needs."""
         return np.dtype(self._file.dtype())
 
     @property
     def crs(self) -> str | None:
-        """The system, as ``EPSG:2056`` or, with a vertical one, ``EPSG:2056+5728``; ``None`` without a code."""
+        """The coordinate reference system, as ``EPSG:2056`` or, with a vertical one, ``EPSG:2056+5728``; ``None`` without a code."""
         name = str(self.info["crs"])
         return name if name.startswith("EPSG:") else None
 
@@ -169,7 +173,7 @@ class Terrain:
 
     @property
     def bound_m(self) -> float | None:
-        """The promised greatest error of any valid pixel in metres."""
+        """The error bound of every valid pixel in metres."""
         value: float | None = self.info["bound_m"]
         return value
 
@@ -188,70 +192,93 @@ class Terrain:
         """The greatest error that was measured when the file was made."""
         return float(self.info["max_error_m"])
 
-    def xy(self, row: Any, column: Any) -> tuple[Any, Any]:
+    def xy(self, row: ArrayLike, column: ArrayLike) -> tuple[Any, Any]:
         """Map coordinates of the centres of pixels.
 
-        >>> import terrane
-        >>> terrane.open("dem.trn").xy(0, 0)
+        >>> import pyterrane
+        >>> pyterrane.open("dem.trn").xy(0, 0)
         (2600000.5, 1199999.5)
         """
         a, b, c, d, e, f = self.transform
-        row, column = _numbers(row) + 0.5, _numbers(column) + 0.5
-        return _plain(c + a * column + b * row), _plain(f + d * column + e * row)
+        rows, columns = _numbers(row) + 0.5, _numbers(column) + 0.5
+        return _plain(c + a * columns + b * rows), _plain(f + d * columns + e * rows)
 
     def read(
         self,
         bbox: tuple[float, float, float, float] | None = None,
         resolution: float | None = None,
         level: int = 0,
-    ) -> np.ndarray[Any, Any]:
+        dtype: DTypeLike | None = None,
+    ) -> NDArray[np.floating[Any]]:
         """Heights in metres on a grid, NaN where there is no data.
 
         ``bbox`` is left, bottom, right, top in map units; ``resolution`` any pixel size in map units (finer ones sample the
-        surface, coarser ones take means); ``level`` an overview instead.
+        surface, coarser ones take means); ``level`` an overview instead. ``dtype`` is float32 or float64, and :attr:`dtype`
+        without it. Beside the array, a few rows of tiles are in memory.
 
-        >>> import terrane
-        >>> terrain = terrane.open("dem.trn")
+        >>> import pyterrane
+        >>> terrain = pyterrane.open("dem.trn")
         >>> terrain.read(bbox=(2600010, 1199900, 2600050, 1199920), resolution=0.5).shape
         (40, 80)
         >>> terrain.read(level=1).shape
         (140, 150)
         """
-        return self.grid(bbox, resolution, level)[0]
+        return self.grid(bbox, resolution, level, dtype)[0]
 
     def grid(
         self,
         bbox: tuple[float, float, float, float] | None = None,
         resolution: float | None = None,
         level: int = 0,
-    ) -> tuple[np.ndarray[Any, Any], tuple[float, float, float, float, float, float]]:
+        dtype: DTypeLike | None = None,
+    ) -> tuple[NDArray[np.floating[Any]], tuple[float, float, float, float, float, float]]:
         """As :meth:`read`, with the transform of the grid."""
         if resolution is not None and level:
-            raise ValueError("give a resolution or a level")
+            raise ValueError("give `resolution` or `level`")
         if bbox is not None:
             left, bottom, right, top = (float(value) for value in bbox)
             if not (left < right and bottom < top):
-                raise ValueError("bbox must be left, bottom, right, top")
+                raise ValueError("`bbox` must be left, bottom, right, top")
             bbox = left, bottom, right, top
-        heights, (a, b, c, d, e, f) = self._file.read(bbox, resolution, level)
+        heights, (a, b, c, d, e, f) = self._file.read(bbox, resolution, level, _name(dtype))
         return heights, (a, b, c, d, e, f)
 
     def window(
-        self, column: int, row: int, width: int, height: int, level: int = 0
-    ) -> np.ndarray[Any, Any]:
+        self,
+        column: int,
+        row: int,
+        width: int,
+        height: int,
+        level: int = 0,
+        dtype: DTypeLike | None = None,
+    ) -> NDArray[np.floating[Any]]:
         """Heights of a window in pixels; what is asked for twice is decoded once, for a few tiles."""
-        return self._file.window(level, (column, row), (width, height))
+        return self._file.window(level, (column, row), (width, height), _name(dtype))
 
-    def _sample(self, name: str, x: Any, y: Any) -> Any:
-        x, y = np.broadcast_arrays(_numbers(x), _numbers(y))
-        values = self._file.sample(name, x.ravel(), y.ravel())
-        return _plain(values.reshape(x.shape))
+    def derive(self, product: str, mode: str = "analytic") -> NDArray[np.float32]:
+        """A product at every pixel, NaN where there is none.
 
-    def height(self, x: Any, y: Any) -> Any:
+        Products are "slope" and "aspect" in degrees, "hillshade" from 1 to 255, "laplacian", "profile-curvature" and
+        "plan-curvature" in 1/m, and "tri", "tpi" and "roughness" in metres. The ``mode`` "analytic" takes them from the continuous
+        surface, where they have one there, and "grid" from pixels, as gdaldem does.
+
+        >>> import pyterrane
+        >>> slope = pyterrane.open("dem.trn").derive("slope")
+        >>> slope.shape, slope.dtype
+        ((280, 300), dtype('float32'))
+        """
+        return self._file.derive(product, mode)
+
+    def _sample(self, name: str, x: ArrayLike, y: ArrayLike) -> Any:
+        xs, ys = np.broadcast_arrays(_numbers(x), _numbers(y))
+        values = self._file.sample(name, xs.ravel(), ys.ravel())
+        return _plain(values.reshape(xs.shape))
+
+    def height(self, x: ArrayLike, y: ArrayLike) -> Any:
         """Heights of the surface in metres at map coordinates: numbers or arrays, NaN where there is no data.
 
-        >>> import numpy as np, terrane
-        >>> terrain = terrane.open("dem.trn")
+        >>> import numpy as np, pyterrane
+        >>> terrain = pyterrane.open("dem.trn")
         >>> terrain.height(np.array([2600100.0, 0.0]), 1199900.0).shape
         (2,)
         >>> bool(np.isnan(terrain.height(0.0, 0.0)))
@@ -259,27 +286,27 @@ class Terrain:
         """
         return self._sample("height", x, y)
 
-    def slope(self, x: Any, y: Any) -> Any:
+    def slope(self, x: ArrayLike, y: ArrayLike) -> Any:
         """Slopes in degrees, analytic."""
         return self._sample("slope", x, y)
 
-    def aspect(self, x: Any, y: Any) -> Any:
+    def aspect(self, x: ArrayLike, y: ArrayLike) -> Any:
         """Where the ground falls to, in degrees clockwise from north; NaN where it is level."""
         return self._sample("aspect", x, y)
 
-    def gradient(self, x: Any, y: Any) -> tuple[Any, Any]:
+    def gradient(self, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
         """Metres of height per metre to the east and to the north."""
         return self._sample("gradient_east", x, y), self._sample("gradient_north", x, y)
 
-    def laplacian(self, x: Any, y: Any) -> Any:
+    def laplacian(self, x: ArrayLike, y: ArrayLike) -> Any:
         """The sum of the second derivatives in 1/m, positive where the ground is hollow."""
         return self._sample("laplacian", x, y)
 
-    def profile_curvature(self, x: Any, y: Any) -> Any:
+    def profile_curvature(self, x: ArrayLike, y: ArrayLike) -> Any:
         """Curvature along the slope in 1/m, positive where the ground is convex."""
         return self._sample("profile_curvature", x, y)
 
-    def plan_curvature(self, x: Any, y: Any) -> Any:
+    def plan_curvature(self, x: ArrayLike, y: ArrayLike) -> Any:
         """Curvature of contour lines in 1/m, positive where the ground is convex; NaN where it is level."""
         return self._sample("plan_curvature", x, y)
 
@@ -296,10 +323,14 @@ def _reopen(
     )
 
 
-def _numbers(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _name(dtype: DTypeLike | None) -> str | None:
+    return None if dtype is None else np.dtype(dtype).name
+
+
+def _numbers(values: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-def _plain(values: np.ndarray[Any, Any]) -> Any:
+def _plain(values: NDArray[np.float64]) -> Any:
     """A number for a number, an array for an array."""
     return float(values) if np.ndim(values) == 0 else values

@@ -1,7 +1,7 @@
-"""A codec for Zarr 3: chunks of heights as the tiles of a neural terrain file.
+"""A codec for Zarr 3: chunks of heights as the tiles of a terrane file.
 
 >>> import numpy as np, zarr
->>> from terrane.zarr import TerraneCodec
+>>> from pyterrane.zarr import TerraneCodec
 >>> y, x = np.mgrid[0:512, 0:768]
 >>> hills = (500 + 20 * np.sin(x / 30) * np.cos(y / 20)).astype("float32")
 >>> array = zarr.create_array("hills.zarr", shape=hills.shape, chunks=(256, 256), dtype="float32",
@@ -14,21 +14,19 @@ True
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from zarr.abc.codec import ArrayBytesCodec
 
-from terrane._convert import options
-from terrane._terrane import TileCoder
+from pyterrane._convert import heights_of
+from pyterrane._pyterrane import Settings, TileCoder
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
-
-_SETTINGS = ("max_error", "lossless", "method", "profile", "effort")
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,11 @@ class TerraneCodec(ArrayBytesCodec):
     method: str = "context"
     profile: str = "standard"
     effort: int = 1
-    model: str | None = field(default=None)
+    model: str | None = None
 
     def __post_init__(self) -> None:
         if (self.max_error is None) != self.lossless:
-            raise ValueError("give max_error or lossless=True")
-        if self.method not in ("context", "integers"):
-            raise ValueError(f"method must be context or integers, not {self.method}")
+            raise ValueError("give `max_error` or `lossless`")
         own = self._coder(False).model
         if self.model is not None and self.model != own:
             raise ValueError(
@@ -66,20 +62,26 @@ class TerraneCodec(ArrayBytesCodec):
     def from_dict(cls, data: dict[str, Any]) -> TerraneCodec:
         """The codec of an array's metadata."""
         configuration = data.get("configuration", {})
-        unknown = set(configuration) - {*_SETTINGS, "model"}
+        unknown = set(configuration) - {field.name for field in fields(cls)}
         if data.get("name") != "terrane" or unknown:
             raise ValueError(f"not a configuration of the codec terrane: {data}")
         return cls(**configuration)
 
     def to_dict(self) -> dict[str, Any]:
         """The codec as an array's metadata has it."""
-        configuration = {name: getattr(self, name) for name in (*_SETTINGS, "model")}
-        configuration = {name: value for name, value in configuration.items() if value is not None}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        configuration = {name: value for name, value in values.items() if value is not None}
         return {"name": "terrane", "configuration": configuration}
 
     def _coder(self, is_f32: bool) -> TileCoder:
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        return TileCoder(options(**settings), is_f32)
+        settings = Settings(
+            max_error=self.max_error,
+            lossless=self.lossless,
+            method=self.method,
+            profile=self.profile,
+            effort=self.effort,
+        )
+        return TileCoder(settings, is_f32)
 
     @cached_property
     def _coders(self) -> dict[bool, TileCoder]:
@@ -111,7 +113,7 @@ class TerraneCodec(ArrayBytesCodec):
         values = chunk_array.as_numpy_array()
         plane = values.reshape(values.shape[-2:])
         coder = self._coders[plane.dtype == np.float32]
-        encoded = coder.encode(np.ascontiguousarray(plane, dtype=np.float64))
+        encoded = coder.encode(heights_of(plane)[0])
         return chunk_spec.prototype.buffer.from_bytes(encoded)
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
@@ -119,7 +121,7 @@ class TerraneCodec(ArrayBytesCodec):
         rows, columns = chunk_spec.shape[-2:]
         coder = self._coders[kind == np.float32]
         heights = coder.decode(chunk_bytes.to_bytes(), (rows, columns))
-        values = heights.astype(kind).reshape(chunk_spec.shape)
+        values = heights.astype(kind, copy=False).reshape(chunk_spec.shape)
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
 
     async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:

@@ -1,12 +1,12 @@
 """Shards on Ray Data.
 
 >>> import ray
->>> from terrane import shards
->>> import terrane.ray
+>>> from pyterrane import shards
+>>> import pyterrane.ray
 >>> shards.plan("dem.tif", "on_ray.json", shards=2, tile=64)
 2
 >>> _ = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
->>> report = terrane.ray.encode("on_ray.json", "on_ray.trn")
+>>> report = pyterrane.ray.encode("on_ray.json", "on_ray.trn")
 >>> ray.shutdown()
 """
 
@@ -18,9 +18,10 @@ from typing import Any
 import ray
 import ray.data
 
-from terrane import shards
-from terrane._convert import Path, Report
-from terrane._workers import Work, attempt, encode_shard, give_up
+from pyterrane import shards
+from pyterrane._convert import Report
+from pyterrane._terrain import Path
+from pyterrane._workers import Work, attempt, encode_shard, give_up
 
 
 def encode(
@@ -37,7 +38,7 @@ def encode(
     """Encodes all shards of a plan on the workers of Ray, and merges them where ``out`` is given.
 
     The plan, its rasters and ``folder`` must be there for every worker under the same names; where they are not,
-    ``work(plan, shard, folder)`` may fetch and bring them around :func:`terrane.shards.encode`. A shard that fails is
+    ``work(plan, shard, folder)`` may fetch and bring them around :func:`pyterrane.shards.encode`. A shard that fails is
     tried again up to ``retries`` times, on whatever worker is free; one whose worker is killed is repeated by Ray. Shards that are
     there already are not made again, so the same call goes on where another was stopped.
     """

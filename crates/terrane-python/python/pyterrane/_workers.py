@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from terrane import shards
+from pyterrane import shards
 
 #: What a worker does with a plan, the number of a shard and the folder of all.
 Work = Callable[[str, int, str], Any]

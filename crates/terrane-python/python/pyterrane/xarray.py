@@ -1,4 +1,4 @@
-"""Neural terrain files for xarray: ``xarray.open_dataset("dem.trn", engine="terrane")``.
+"""Terrane files for xarray: ``xarray.open_dataset("dem.trn", engine="terrane")``.
 
 >>> import xarray as xr
 >>> dataset = xr.open_dataset("dem.trn", engine="terrane", chunks={})
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
-from terrane._terrain import Terrain
-from terrane._terrane import shown
+from pyterrane._pyterrane import shown
+from pyterrane._terrain import Path, Terrain
 
 
 class TerrainArray(BackendArray):
@@ -43,7 +44,7 @@ class TerrainArray(BackendArray):
         )
 
     def _part(self, key: tuple[int | slice, ...]) -> Any:
-        """A rectangle, by whole numbers and slices."""
+        """A rectangle, by integers and slices."""
         starts: list[int] = []
         counts: list[int] = []
         picks: list[int | slice] = []
@@ -96,14 +97,14 @@ class TerrainArray(BackendArray):
 
 
 class TerraneBackend(BackendEntrypoint):
-    """Opens neural terrain files lazily, one dask chunk per tile, with what rioxarray needs."""
+    """Opens terrane files lazily, one dask chunk per tile, with what rioxarray needs."""
 
-    description = "Neural terrain files (.trn)"
+    description = "Terrane files (.trn)"
     url = "docs/python.md"
     open_dataset_parameters = ("filename_or_obj", "drop_variables", "level", "model")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether a name ends as a neural terrain file's does."""
+        """Whether a name ends as a terrane file's does."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
         return os.fspath(filename_or_obj).endswith(".trn")
@@ -112,9 +113,9 @@ class TerraneBackend(BackendEntrypoint):
         self,
         filename_or_obj: Any,
         *,
-        drop_variables: Any = None,
+        drop_variables: str | Iterable[str] | None = None,
         level: int = 0,
-        model: Any = None,
+        model: Path | None = None,
     ) -> xr.Dataset:
         """A dataset with the variable ``height`` in metres; ``level`` is an overview."""
         terrain = Terrain(filename_or_obj, model=model)

@@ -1,13 +1,13 @@
-"""An encoding in independent pieces: the merged file is the one that ``terrane.encode`` writes, byte for byte.
+"""An encoding in independent pieces: the merged file is the one that ``pyterrane.encode`` writes, byte for byte.
 
->>> import terrane
->>> from terrane import shards
+>>> import pyterrane
+>>> from pyterrane import shards
 >>> shards.plan("dem.tif", "plan.json", shards=3, tile=64, max_error=0.1)
 3
 >>> for number in range(shards.count("plan.json")):          # anywhere, in any order, as often as needed
 ...     report = shards.encode("plan.json", number)
 >>> report = shards.merge("plan.json", "merged.trn")
->>> whole = terrane.encode("dem.tif", "whole.trn", tile=64, max_error=0.1)
+>>> whole = pyterrane.encode("dem.tif", "whole.trn", tile=64, max_error=0.1)
 >>> open("merged.trn", "rb").read() == open("whole.trn", "rb").read()
 True
 """
@@ -17,10 +17,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from terrane import _terrane
-from terrane._convert import Path, Report, options, paths
+from pyterrane import _pyterrane
+from pyterrane._convert import Report, paths
+from pyterrane._terrain import Path
 
 
 class Shard(NamedTuple):
@@ -42,18 +43,45 @@ def plan(
     shard_tiles: int = 16,
     hash: bool = False,
     overwrite: bool = False,
-    **settings: Any,
+    max_error: float | None = None,
+    rmse: float | None = None,
+    bpp: float | None = None,
+    lossless: bool = False,
+    method: str | None = None,
+    profile: str = "standard",
+    effort: int = 1,
+    model: Path | None = None,
+    embed_model: bool = False,
+    per_tile: bool = False,
+    bits: int | None = None,
+    fixed_width: bool = False,
+    tile: int | None = None,
 ) -> int:
     """Divides the encoding of a raster, or of several as a mosaic, into shards; returns their number.
 
     ``shards`` is their number, or else ``shard_tiles`` the tiles across each, a power of two. With ``hash`` workers know
-    rasters again by their bytes instead of their time. The other settings are those of :func:`terrane.encode`; ``rmse`` and
+    rasters again by their bytes instead of their time. The other settings are those of :func:`pyterrane.encode`; ``rmse`` and
     ``bpp`` of a whole file need all tiles at once and are refused without ``per_tile``.
     """
-    return _terrane.shard_plan(
+    settings = _pyterrane.Settings(
+        max_error=max_error,
+        rmse=rmse,
+        bpp=bpp,
+        lossless=lossless,
+        method=method,
+        profile=profile,
+        effort=effort,
+        model=model,
+        embed_model=embed_model,
+        per_tile=per_tile,
+        bits=bits,
+        fixed_width=fixed_width,
+        tile=tile,
+    )
+    return _pyterrane.shard_plan(
         paths(source),
         os.fspath(plan),
-        options(**settings),
+        settings,
         shards=shards,
         shard_tiles=shard_tiles,
         hash=hash,
@@ -89,7 +117,7 @@ def encode(
     without ``jobs``, since workers are many.
     """
     target = folder_of(plan, folder)
-    made = _terrane.shard_encode(
+    made = _pyterrane.shard_encode(
         os.fspath(plan), shard, target, model=model, jobs=jobs, progress=progress
     )
     return Shard(shard, os.fspath(made[0]), *made[1:])
@@ -106,7 +134,7 @@ def merge(
     progress: Callable[[int, int], object] | None = None,
 ) -> Report:
     """Checks all shards of a plan and merges them."""
-    written = _terrane.shard_merge(
+    written = _pyterrane.shard_merge(
         os.fspath(plan),
         folder_of(plan, folder),
         os.fspath(out),

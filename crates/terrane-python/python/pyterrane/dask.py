@@ -1,12 +1,12 @@
 """Shards on Dask.
 
 >>> from distributed import Client
->>> from terrane import shards
->>> import terrane.dask
+>>> from pyterrane import shards
+>>> import pyterrane.dask
 >>> shards.plan("dem.tif", "on_dask.json", shards=2, tile=64)
 2
 >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
-...     report = terrane.dask.encode("on_dask.json", "on_dask.trn", client=client)
+...     report = pyterrane.dask.encode("on_dask.json", "on_dask.trn", client=client)
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import os
 
 from distributed import Client, as_completed, get_client
 
-from terrane import shards
-from terrane._convert import Path, Report
-from terrane._workers import Work, encode_shard, give_up
+from pyterrane import shards
+from pyterrane._convert import Report
+from pyterrane._terrain import Path
+from pyterrane._workers import Work, encode_shard, give_up
 
 
 def encode(
@@ -34,7 +35,7 @@ def encode(
 
     ``client`` is the one at hand without it. The plan, its rasters and ``folder`` must be there for every worker under the same
     names; where they are not, ``work(plan, shard, folder)`` may fetch and bring them around
-    :func:`terrane.shards.encode`. A shard that fails is tried again up to ``retries`` times; one whose worker is killed is repeated
+    :func:`pyterrane.shards.encode`. A shard that fails is tried again up to ``retries`` times; one whose worker is killed is repeated
     by Dask on another. Shards that are there already are not made again.
     """
     client = get_client() if client is None else client

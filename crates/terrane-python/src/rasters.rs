@@ -1,0 +1,115 @@
+//! Files to rasters, and checked against them.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use terrane::{Decoding, Derivation, OpenOptions};
+use terrane_codec::Terrain;
+use terrane_codec::encode::{EncodeProgress, Report};
+use terrane_geo::{Kind, Output};
+
+use crate::failure::{Outcome, parse};
+use crate::settings::{detached, existing, kind, memory, threads};
+
+fn open(path: &Path, model: Option<PathBuf>, memory_limit: Option<f64>) -> Outcome<Terrain> {
+    let options = OpenOptions {
+        model,
+        memory: memory(memory_limit)?,
+        ..OpenOptions::default()
+    };
+    Ok(terrane::open_with(path, &options)?)
+}
+
+/// Progress by rows, where Python's is by tiles.
+fn by_rows(progress: &mut Report) -> impl FnMut(u64, u64) -> terrane::Result<()> {
+    |done, of| {
+        Ok(progress(EncodeProgress {
+            tiles: done,
+            of,
+            bytes: 0,
+        })?)
+    }
+}
+
+/// Decodes a file to a COG; columns and rows of it.
+#[pyfunction]
+#[pyo3(signature = (path, out, *, bbox, resolution, level, model, overwrite, any_extension, jobs, memory_limit))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+pub(crate) fn decode(
+    py: Python,
+    path: PathBuf,
+    out: PathBuf,
+    bbox: Option<[f64; 4]>,
+    resolution: Option<f64>,
+    level: u8,
+    model: Option<PathBuf>,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: Option<usize>,
+    memory_limit: Option<f64>,
+) -> PyResult<(usize, usize)> {
+    detached(py, None, |progress| {
+        let output = Output::new(&out, existing(overwrite), kind(Kind::Raster, any_extension))
+            .made_of([&path])
+            .made_of(&model);
+        output.check()?;
+        let terrain = open(&path, model.clone(), memory_limit)?;
+        let decoding = Decoding {
+            bbox,
+            resolution,
+            level,
+        };
+        let decoded = decoding.write(&terrain, &output, threads(jobs), &mut by_rows(progress))?;
+        Ok((decoded.width, decoded.height))
+    })
+}
+
+/// Derives a product of a file as a COG; columns and rows of it.
+#[pyfunction]
+#[pyo3(signature = (path, out, *, product, mode, model, overwrite, any_extension, jobs, memory_limit))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+pub(crate) fn derive(
+    py: Python,
+    path: PathBuf,
+    out: PathBuf,
+    product: &str,
+    mode: &str,
+    model: Option<PathBuf>,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: Option<usize>,
+    memory_limit: Option<f64>,
+) -> PyResult<(u32, u32)> {
+    let derivation = Derivation {
+        product: parse(product)?,
+        mode: parse(mode)?,
+    };
+    detached(py, None, |progress| {
+        let output = Output::new(&out, existing(overwrite), kind(Kind::Raster, any_extension))
+            .made_of([&path])
+            .made_of(&model);
+        output.check()?;
+        let terrain = open(&path, model.clone(), memory_limit)?;
+        derivation.write(&terrain, &output, threads(jobs), &mut by_rows(progress))?;
+        Ok(terrain.header().pyramid.size(0).unwrap_or_default())
+    })
+}
+
+/// Checks a file, with its sources where they are given: a report as JSON, and what does not hold.
+#[pyfunction]
+#[pyo3(signature = (path, against, *, model, jobs, memory_limit))]
+pub(crate) fn verify(
+    py: Python,
+    path: PathBuf,
+    against: Vec<PathBuf>,
+    model: Option<PathBuf>,
+    jobs: Option<usize>,
+    memory_limit: Option<f64>,
+) -> PyResult<(String, Vec<String>)> {
+    detached(py, None, |_| {
+        let terrain = open(&path, model, memory_limit)?;
+        let found = terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
+        let report = serde_json::Value::Object(found.report);
+        Ok((report.to_string(), found.failed))
+    })
+}
