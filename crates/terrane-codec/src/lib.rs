@@ -38,7 +38,7 @@ pub mod tiling;
 pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use error::Error;
 pub use fill::fill;
-pub use measured::Measured;
+pub use measured::{Measured, psnr_db};
 pub use model::{
     BuiltInNetwork, ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel,
     TokenSurface, UnknownProfile,

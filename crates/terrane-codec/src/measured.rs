@@ -2,6 +2,11 @@
 
 use terrane_format::{Statistics, TileStatistics};
 
+/// Peak signal-to-noise ratio in dB: of a mean square error relative to the square of the range of heights.
+pub fn psnr_db(relative_square_error: f64) -> f64 {
+    -10.0 * relative_square_error.log10()
+}
+
 /// Errors of valid heights, summed up.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {

@@ -286,7 +286,7 @@ pub fn measure_masked(
 
 /// The PSNR of a mean square error of heights in [0, 1].
 pub fn psnr_db(square_error: f64) -> f64 {
-    -10.0 * square_error.max(MIN_SQUARE_ERROR).log10()
+    terrane_codec::psnr_db(square_error.max(MIN_SQUARE_ERROR))
 }
 
 /// Mean and standard deviation of values; both are 0 where there are none.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
-use terrane_codec::Terrain;
 use terrane_codec::format::{Error as FormatError, ErrorBound, Window};
 use terrane_codec::parallel::in_parallel;
+use terrane_codec::{Terrain, psnr_db};
 
 use crate::placement::{geo_keys, georeference};
 use crate::{Error, Result};
@@ -208,7 +208,7 @@ impl Sums {
             .insert("max_error_m".into(), json!(self.max_error_m));
         found.report.insert(
             "psnr_db".into(),
-            json!((rmse_m > 0.0 && range > 0.0).then(|| 20.0 * (range / rmse_m).log10())),
+            json!((rmse_m > 0.0 && range > 0.0).then(|| psnr_db((rmse_m / range).powi(2)))),
         );
         found
             .report

@@ -78,10 +78,10 @@ pub(crate) fn ablation(runs: &mut Runs) -> Result<(Table, Figure)> {
     let mut groups: Vec<(String, Vec<(String, f64)>)> = Vec::new();
     for ((group, label, name, _), variant) in ROWS.iter().zip(variants()) {
         let run = runs.get(&variant)?;
-        let account = super::flops::account(
-            &run.config.method,
-            terrane_networks::cost::Convention::AsRun,
-        );
+        let account = run
+            .config
+            .method
+            .account(terrane_networks::cost::Convention::AsRun);
         let psnr = run.summary.mean.psnr_db;
         let base = *first.get_or_insert(psnr);
         let paper = paper::row(name)

@@ -60,8 +60,9 @@ pub(crate) fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> 
         let tokens = network.encode(tile.clone(), Precision::Full);
         let encode = timed(passes, || network.encode(tile.clone(), Precision::Full))?;
         let decode = timed(passes, || network.decode(tokens.clone(), Precision::Full))?;
-        let account =
-            super::flops::account(&config.method, terrane_networks::cost::Convention::AsRun);
+        let account = config
+            .method
+            .account(terrane_networks::cost::Convention::AsRun);
         let paper = paper::WALL_CLOCK_MS
             .iter()
             .find(|(name, _)| *name == method);

@@ -1,102 +1,10 @@
 //! What methods compute for a tile, in the paper's convention and as they run.
 
-use terrane_networks::cost::{
-    Account, Convention, FunctaShape, HuvrShape, Modulation, TransInrShape, TransformerShape,
-};
-use terrane_networks::methods::MethodConfig;
-use terrane_networks::methods::huvr_siren::ModulationKind;
+use terrane_networks::cost::{Account, Convention, FunctaShape};
 use terrane_report::table::{Column, Table};
 
 use crate::Result;
 use crate::runs::{Runs, Variant, methods};
-
-/// Feed-forward width of the HUVR family's encoder over its token's.
-const GATED: (usize, usize) = (8, 3);
-/// Patches of TransINR's tokeniser, and the zero padding around the tile.
-const TRANSINR_PATCH: usize = 9;
-const TRANSINR_PAD: usize = 1;
-
-/// The account of a method of these sizes.
-pub(crate) fn account(method: &MethodConfig, convention: Convention) -> Account {
-    let transformer = |width, depth, heads, hidden| TransformerShape {
-        width,
-        depth,
-        heads,
-        hidden,
-    };
-    match method {
-        MethodConfig::TransInr(config) => TransInrShape {
-            side: config.side,
-            patch: TRANSINR_PATCH,
-            pad: TRANSINR_PAD,
-            transformer: transformer(config.width, config.depth, config.heads, config.hidden),
-            groups: config.groups.min(config.mlp_width),
-            features: 4 * config.frequencies,
-            network_width: config.mlp_width,
-            hidden_layers: config.mlp_depth - 1,
-        }
-        .account(convention),
-        MethodConfig::Functa(config) => FunctaShape {
-            side: config.side,
-            latent: config.latent,
-            siren_width: config.width,
-            sine_layers: config.sines,
-            inner_steps: config.inner_steps,
-        }
-        .account(convention),
-        MethodConfig::Huvr(config) => HuvrShape {
-            side: config.side,
-            patch: config.patch,
-            encoder: transformer(
-                config.encoder.width,
-                config.encoder.depth,
-                config.encoder.heads,
-                config.encoder.width * GATED.0 / GATED.1,
-            ),
-            bottleneck: config.bottleneck,
-            decoder: transformer(
-                config.decoder.width,
-                config.decoder.depth,
-                config.decoder.attention_heads.max(1),
-                config.decoder.hidden,
-            ),
-            decoder_attention: config.decoder.attention_heads > 0,
-            modulation: Modulation::RankOne,
-            network_width: config.mlp_width,
-            network_layers: 3,
-            network_features: 4 * config.frequencies,
-        }
-        .account(convention),
-        MethodConfig::HuvrSiren(config) => HuvrShape {
-            side: config.side,
-            patch: config.patch,
-            encoder: transformer(
-                config.encoder.width,
-                config.encoder.depth,
-                config.encoder.heads,
-                config.encoder.width * GATED.0 / GATED.1,
-            ),
-            bottleneck: config.bottleneck,
-            decoder: transformer(
-                config.decoder.width,
-                config.decoder.depth,
-                config.decoder.attention_heads.max(1),
-                config.decoder.hidden,
-            ),
-            decoder_attention: config.decoder.attention_heads > 0,
-            modulation: match config.modulation {
-                ModulationKind::AmplitudeShift => Modulation::AmplitudeShift,
-                ModulationKind::Amplitude => Modulation::Amplitude,
-                ModulationKind::Shift => Modulation::Shift,
-                ModulationKind::Incode => Modulation::Incode,
-            },
-            network_width: config.siren_width,
-            network_layers: 3,
-            network_features: 2,
-        }
-        .account(convention),
-    }
-}
 
 /// GFLOPs of a tile of each method, the benchmark's networks and the paper's.
 pub(crate) fn flops(runs: &Runs) -> Result<Table> {
@@ -114,12 +22,9 @@ pub(crate) fn flops(runs: &Runs) -> Result<Table> {
         Column::new("training_gflop", "training GF", 2),
     ];
     let mut table = Table::new("flops", "Operations and parameters", note, columns);
-    let mut add = |method: &str,
-                   size: &str,
-                   account: fn(&MethodConfig, Convention) -> Account,
-                   config: &MethodConfig| {
+    let mut add = |method: &str, size: &str, account: &dyn Fn(Convention) -> Account| {
         for (name, convention) in [("paper", Convention::Paper), ("as run", Convention::AsRun)] {
-            let account = account(config, convention);
+            let account = account(convention);
             let giga = |flops: u64| flops as f64 / 1e9;
             table.row(vec![
                 method.into(),
@@ -137,19 +42,16 @@ pub(crate) fn flops(runs: &Runs) -> Result<Table> {
     };
     for method in methods() {
         let paper = terrane_train::config::Config::preset(method, &[])?.method;
-        add(method, "paper", account, &paper);
+        add(method, "paper", &|convention| paper.account(convention));
         if method == "functa" {
             // The paper's row describes a larger network than its text.
-            add(
-                method,
-                "paper's table",
-                |_, convention| FunctaShape::flops_table().account(convention),
-                &paper,
-            );
+            add(method, "paper's table", &|convention| {
+                FunctaShape::flops_table().account(convention)
+            });
         }
         let ours = runs.config(&Variant::plain(method))?.method;
         if ours != paper {
-            add(method, "here", account, &ours);
+            add(method, "here", &|convention| ours.account(convention));
         }
     }
     Ok(table)
@@ -183,7 +85,7 @@ mod tests {
                     continue;
                 };
                 let network = config.method.init(0, &Device::flex());
-                let counted = account(&config.method, Convention::AsRun).parameters();
+                let counted = config.method.account(Convention::AsRun).parameters();
                 assert_eq!(counted, network.num_params() as u64, "{name} {change}");
             }
         }
@@ -195,7 +97,7 @@ mod tests {
         ] {
             let config = Config::preset(name, &[]).unwrap();
             assert_eq!(
-                account(&config.method, Convention::AsRun).parameters(),
+                config.method.account(Convention::AsRun).parameters(),
                 parameters
             );
         }
@@ -208,7 +110,7 @@ mod tests {
             else {
                 continue;
             };
-            let account = account(&config.method, Convention::AsRun);
+            let account = config.method.account(Convention::AsRun);
             assert_eq!(
                 config.method.parameters(),
                 Some(account.parameters()),

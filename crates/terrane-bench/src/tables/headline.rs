@@ -52,10 +52,10 @@ pub(crate) fn headline(runs: &mut Runs) -> Result<Table> {
     let mut table = Table::new("headline", "Four methods", QUALITY_NOTE, columns);
     for method in methods() {
         let run = runs.get(&Variant::plain(method))?;
-        let account = super::flops::account(
-            &run.config.method,
-            terrane_networks::cost::Convention::AsRun,
-        );
+        let account = run
+            .config
+            .method
+            .account(terrane_networks::cost::Convention::AsRun);
         let mut cells: Vec<Cell> = vec![
             method.into(),
             account.parameters().into(),

@@ -6,6 +6,7 @@ use burn::tensor::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Attention, Check, Dense, Norm, are_depths, are_sizes, divides};
+use crate::cost::TransformerShape;
 use crate::init::Init;
 use crate::tape::keep;
 
@@ -24,6 +25,16 @@ pub struct DecoderConfig {
 }
 
 impl DecoderConfig {
+    /// Its sizes, for what it costs.
+    pub fn shape(&self) -> TransformerShape {
+        TransformerShape {
+            width: self.width,
+            depth: self.depth,
+            heads: self.attention_heads.max(1),
+            hidden: self.hidden,
+        }
+    }
+
     /// Refuses sizes that no decoder can have; keys are those of a method's configuration.
     pub fn check(&self) -> Check {
         are_sizes(&[

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::attention::{attend, join_heads};
 use crate::blocks::{Check, Dense, Norm, are_depths, are_sizes, is_multiple, linear};
+use crate::cost::TransformerShape;
 use crate::init::Init;
 #[cfg(feature = "libtorch")]
 use crate::libtorch;
@@ -29,7 +30,22 @@ pub struct EncoderConfig {
     pub heads: usize,
 }
 
+/// Width inside a gated feed-forward layer.
+fn hidden_width(width: usize) -> usize {
+    width * 8 / 3
+}
+
 impl EncoderConfig {
+    /// Its sizes, for what it costs.
+    pub fn shape(&self) -> TransformerShape {
+        TransformerShape {
+            width: self.width,
+            depth: self.depth,
+            heads: self.heads,
+            hidden: hidden_width(self.width),
+        }
+    }
+
     /// Refuses sizes that no encoder can have; keys are those of a method's configuration.
     pub fn check(&self) -> Check {
         are_sizes(&[("method.encoder.width", self.width)])?;
@@ -53,7 +69,7 @@ impl EncoderConfig {
     /// Floats that are kept of one tile until it is differentiated.
     pub(crate) fn recorded_floats(&self, tokens: u128, features: u128) -> u128 {
         let [width, depth, heads] = [self.width, self.depth, self.heads].map(|size| size as u128);
-        let hidden = width * 8 / 3;
+        let hidden = hidden_width(self.width) as u128;
         tokens * 2 * features
             + depth * (tokens * (22 * width + 7 * hidden) + 3 * heads * tokens * tokens)
     }
@@ -137,7 +153,7 @@ pub struct EncoderBlock {
 
 impl EncoderBlock {
     fn new(width: usize, heads: usize, layer: usize, init: &mut Init) -> Self {
-        let hidden = width * 8 / 3;
+        let hidden = hidden_width(width);
         // Outputs are damped with depth, so that the sum of all blocks starts small.
         let damped = DEVIATION / ((2 * layer) as f64).sqrt();
         Self {

@@ -12,6 +12,7 @@ use crate::blocks::{
     Check, Dense, Jet, Modulation, Siren, SirenBias, are_depths, are_sizes, is_frequency, linear,
     pixel_grid,
 };
+use crate::cost::{Account, Convention, FunctaShape};
 use crate::field::{Field, FieldUnits};
 use crate::init::Init;
 use crate::methods::{Method, Precision};
@@ -96,6 +97,18 @@ impl Config {
     /// The numbers of a latent, stored as so many tokens of one: each alone would need a step of its own.
     pub fn token_shape(&self) -> [usize; 2] {
         [self.latent, 1]
+    }
+
+    /// What the network holds, stores and computes.
+    pub fn account(&self, convention: Convention) -> Account {
+        FunctaShape {
+            side: self.side,
+            latent: self.latent,
+            siren_width: self.width,
+            sine_layers: self.sines,
+            inner_steps: self.inner_steps,
+        }
+        .account(convention)
     }
 
     /// A network with initial weights.

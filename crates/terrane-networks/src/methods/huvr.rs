@@ -12,6 +12,7 @@ use crate::blocks::{
     Check, Decoder, DecoderConfig, Encoder, EncoderConfig, Head, PackedWeights, are_sizes, divides,
     fourier_features, is_multiple, linear, normalise_columns, split_patches, through,
 };
+use crate::cost::{Account, Convention, HuvrShape, Modulation};
 use crate::init::Init;
 use crate::methods::{Method, Precision, States};
 use crate::tape::{keep, kept};
@@ -126,6 +127,23 @@ impl Config {
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
     pub fn token_shape(&self) -> [usize; 2] {
         [1 + (self.side / self.patch).pow(2), self.bottleneck]
+    }
+
+    /// What the network holds, stores and computes.
+    pub fn account(&self, convention: Convention) -> Account {
+        HuvrShape {
+            side: self.side,
+            patch: self.patch,
+            encoder: self.encoder.shape(),
+            bottleneck: self.bottleneck,
+            decoder: self.decoder.shape(),
+            decoder_attention: self.decoder.attention_heads > 0,
+            modulation: Modulation::RankOne,
+            network_width: self.mlp_width,
+            network_layers: 3,
+            network_features: 4 * self.frequencies,
+        }
+        .account(convention)
     }
 
     /// A network with initial weights.

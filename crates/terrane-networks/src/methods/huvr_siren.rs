@@ -15,6 +15,7 @@ use crate::blocks::{
     Siren, SirenBias, are_sizes, divides, is_frequency, join_patches, pixel_grid, split_patches,
     through,
 };
+use crate::cost::{self, Account, Convention, HuvrShape};
 use crate::field::{Field, FieldUnits, OVERLAP};
 use crate::init::Init;
 use crate::methods::{Method, Precision, Overlap, States};
@@ -136,6 +137,28 @@ impl Config {
     /// Tokens of a tile, the whole tile's first, and the numbers of each.
     pub fn token_shape(&self) -> [usize; 2] {
         [1 + (self.side / self.patch).pow(2), self.bottleneck]
+    }
+
+    /// What the network holds, stores and computes.
+    pub fn account(&self, convention: Convention) -> Account {
+        HuvrShape {
+            side: self.side,
+            patch: self.patch,
+            encoder: self.encoder.shape(),
+            bottleneck: self.bottleneck,
+            decoder: self.decoder.shape(),
+            decoder_attention: self.decoder.attention_heads > 0,
+            modulation: match self.modulation {
+                ModulationKind::AmplitudeShift => cost::Modulation::AmplitudeShift,
+                ModulationKind::Amplitude => cost::Modulation::Amplitude,
+                ModulationKind::Shift => cost::Modulation::Shift,
+                ModulationKind::Incode => cost::Modulation::Incode,
+            },
+            network_width: self.siren_width,
+            network_layers: SINES,
+            network_features: 2,
+        }
+        .account(convention)
     }
 
     /// A network with initial weights.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::blocks::SettingError;
 use crate::blocks::{Check, Jet};
+use crate::cost::{Account, Convention};
 use crate::field::{Field, patch_weights};
 use crate::init::Init;
 use crate::outline::{ArrayShape, outline};
@@ -211,6 +212,13 @@ macro_rules! methods {
                 let tiles = 4_u128.checked_mul(floats)?.checked_mul(batch as u128)?;
                 let weights = u128::from(self.parameters()?) * OPTIMISED;
                 u64::try_from(weights.checked_add(tiles)?).ok()
+            }
+
+            /// What the network holds, stores and computes.
+            pub fn account(&self, convention: Convention) -> Account {
+                match self {
+                    $(Self::$name(config) => config.account(convention),)+
+                }
             }
 
             /// Tokens of a tile as they are stored, and the numbers of each.

@@ -9,6 +9,7 @@ use crate::blocks::{
     Attention, Check, Dense, Head, Norm, PackedWeights, SettingError, are_depths, are_sizes,
     divides, fourier_features, normalise_columns,
 };
+use crate::cost::{Account, Convention, TransInrShape, TransformerShape};
 use crate::init::Init;
 use crate::methods::{Method, Precision};
 use crate::tape::{keep, kept};
@@ -181,6 +182,26 @@ impl Config {
             .map(|&(_, outputs)| self.groups.min(outputs))
             .sum();
         [tokens, self.width]
+    }
+
+    /// What the network holds, stores and computes.
+    pub fn account(&self, convention: Convention) -> Account {
+        TransInrShape {
+            side: self.side,
+            patch: PATCH,
+            pad: MARGIN,
+            transformer: TransformerShape {
+                width: self.width,
+                depth: self.depth,
+                heads: self.heads,
+                hidden: self.hidden,
+            },
+            groups: self.groups.min(self.mlp_width),
+            features: 4 * self.frequencies,
+            network_width: self.mlp_width,
+            hidden_layers: self.mlp_depth - 1,
+        }
+        .account(convention)
     }
 
     /// A network with initial weights.
