@@ -36,6 +36,8 @@ pub struct TrainedModel {
     pub tables: TokenTables,
     /// SHA-256 of its file.
     pub sha256: [u8; 32],
+    /// Where it computes.
+    device: Device,
 }
 
 /// What can be wrong with the model of a network.
@@ -185,6 +187,7 @@ impl TrainedModel {
             network,
             tables,
             sha256: Sha256::digest(bytes).into(),
+            device: device.clone(),
         })
     }
 
@@ -210,7 +213,7 @@ impl TrainedModel {
     fn tokens(&self, tokens: &[f32]) -> Tensor<3> {
         let [count, channels] = self.token_shape();
         let data = TensorData::new(tokens.to_vec(), [1, count, channels]);
-        Tensor::from_data(data, &Device::flex())
+        Tensor::from_data(data, &self.device)
     }
 }
 
@@ -269,7 +272,7 @@ impl TokenModel for TrainedModel {
         let side = self.config.side();
         alone(|| {
             let data = TensorData::new(values, [1, side, side]);
-            let tile = Tensor::from_data(data, &Device::flex());
+            let tile = Tensor::from_data(data, &self.device);
             floats(self.network.encode(tile, Precision::Full))
         })
     }

@@ -20,8 +20,11 @@ pub enum Error {
     #[error("only the neural representations have tokens: leave out `bits` and `fixed_width`")]
     NoTokens,
     /// A model for a method without.
-    #[error("integers have no model: leave out `model` and `embed_model`")]
-    NoModel,
+    #[error("the method {method} has no model: leave out `model` and `embed_model`")]
+    NoModel {
+        /// The method.
+        method: terrane_format::Method,
+    },
     /// Tokens, and a build without networks.
     #[error(
         "{method} stores tokens, and this build of terrane has no networks: build with the feature `networks`"

@@ -122,11 +122,11 @@ impl Settings {
         if wants_tokens && self.method.is_some_and(|method| !method.has_tokens()) {
             return Err(Error::NoTokens);
         }
-        if self.method.is_some_and(|method| !method.needs_model()) {
+        if let Some(method) = self.method.filter(|method| !method.needs_model()) {
             if self.model.is_some() || self.embed_model {
-                return Err(Error::NoModel);
+                return Err(Error::NoModel { method });
             }
-            return Ok((Method::Integers, None));
+            return Ok((method, None));
         }
         let (model, file) = match (&self.model, self.method) {
             (Some(path), _) => read_model(path, memory)?,

@@ -2,8 +2,8 @@
 
 use burn::tensor::{Tensor, TensorData};
 use terrane_codec::format::Coding;
-use terrane_codec::format::tokens::{Tokens, WIDTHS};
-use terrane_codec::quantise::{Quantised, quantise};
+use terrane_codec::format::tokens::WIDTHS;
+use terrane_codec::tile::TokenTile;
 use terrane_networks::methods::{Method, Precision};
 use terrane_networks::model::TrainedModel;
 use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
@@ -161,52 +161,29 @@ fn trained(runs: &mut Runs, method: &'static str) -> Result<Option<TrainedModel>
     Ok(Some(model))
 }
 
+/// Every tile as a file stores it, decoded without blending patches: as the paper measures it.
 fn rounded(runs: &Runs, model: &TrainedModel, bits: u8) -> Result<Vec<Rounded>> {
     let side = runs.dataset.side();
     let [count, channels] = model.token_shape();
+    let tables = |error: terrane_codec::Error| terrane_train::Error::Tables {
+        reason: error.to_string(),
+    };
     let tile = |tile: usize| {
         let heights = runs.dataset.heights(tile)?;
-        let map = model.normalise.map(&heights);
-        let values: Vec<f32> = heights
-            .iter()
-            .map(|&height| map.normalise(height))
-            .collect();
-        let input = Tensor::from_data(TensorData::new(values, [1, side, side]), runs.device);
-        let tokens = numbers_of(model.network.encode(input, Precision::Full))?;
-        let quantised = quantise(&tokens, channels, bits.into());
+        let coded = TokenTile::encode(model, &heights, bits).map_err(tables)?;
+        let coded = coded.ok_or(terrane_codec::Error::Device).map_err(tables)?;
+        let TokenTile { map, quantised, .. } = &coded;
         let tokens = TensorData::new(quantised.tokens(), [1, count, channels]);
         let tokens = Tensor::from_data(tokens, runs.device);
         let output = numbers_of(model.network.decode(tokens, Precision::Full))?;
         let decoded: Vec<f32> = output.iter().map(|&value| map.metres(value)).collect();
+        let payload = coded.to_bytes(model, Coding::Shortest).map_err(tables)?;
         Ok(Rounded {
             fixed_bits: quantised.fixed_bits(bits.into()),
             shannon_bits: quantised.shannon_bits(),
-            bytes: coded(&quantised, model, bits, map.low_m, map.range_m)?,
+            bytes: payload.len(),
             measures: measure(&heights, &decoded, side, side)?,
         })
     };
     runs.tiles().into_iter().map(tile).collect()
-}
-
-/// Bytes of the payload.
-fn coded(
-    quantised: &Quantised,
-    model: &TrainedModel,
-    bits: u8,
-    lowest_m: f32,
-    range_m: f32,
-) -> Result<usize> {
-    let tokens = Tokens {
-        lowest_m,
-        range_m,
-        bits,
-        steps: quantised.steps.iter().map(|step| step.to_bits()).collect(),
-        symbols: quantised.symbols.clone(),
-    };
-    let bytes = tokens
-        .to_bytes(&model.tables, Coding::Shortest)
-        .map_err(|error| terrane_train::Error::Tables {
-            reason: error.to_string(),
-        })?;
-    Ok(bytes.len())
 }

@@ -16,6 +16,7 @@ use terrane_format::{Stored, Window};
 
 pub use decoder::TileDecoder;
 pub use encoder::{CodedTile, Rate, TileEncoder};
+pub use tokens::TokenTile;
 
 use crate::Error;
 use crate::kernel::PixelJet;

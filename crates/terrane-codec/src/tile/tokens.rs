@@ -6,7 +6,7 @@ use half::f16;
 use terrane_format::Window;
 use terrane_format::integers::Prediction;
 use terrane_format::record::{Layer, Residual};
-use terrane_format::tokens::Tokens;
+use terrane_format::tokens::{Coding, Tokens};
 
 use super::decoder::TileDecoder;
 use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
@@ -22,6 +22,53 @@ use crate::quantise::{Quantised, quantise};
 /// Part of a tile's range that two machines may differ by in a network's output: far above what was ever seen (a few
 /// parts in a million), so that an error bound holds everywhere.
 const MACHINE_MARGIN: f64 = 1.0 / 16_384.0;
+
+/// A square tile as symbols: what is stored of it where its tokens are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenTile {
+    /// The map of its heights to the network's numbers.
+    pub map: Normalisation,
+    /// Its tokens, rounded.
+    pub quantised: Quantised,
+    bits: u8,
+}
+
+impl TokenTile {
+    /// Puts the heights of a tile, row by row, through a network and rounds its tokens to symbols of so many bits; `None`
+    /// where their range is beyond floats.
+    pub fn encode(
+        model: &dyn TokenModel,
+        heights: &[f32],
+        bits: u8,
+    ) -> Result<Option<Self>, Error> {
+        let map = model.normalise().map(heights);
+        if !map.range_m.is_finite() || !map.low_m.is_finite() {
+            return Ok(None);
+        }
+        let values = heights.iter().map(|&height| map.normalise(height));
+        let tokens = model.encode(values.collect())?;
+        let [_, channels] = model.token_shape();
+        let quantised = quantise(&tokens, channels, bits.into());
+        Ok(Some(Self {
+            map,
+            quantised,
+            bits,
+        }))
+    }
+
+    /// The bytes of its layer.
+    pub fn to_bytes(&self, model: &dyn TokenModel, coding: Coding) -> Result<Vec<u8>, Error> {
+        let steps = self.quantised.steps.iter().map(|step| step.to_bits());
+        let tokens = Tokens {
+            lowest_m: self.map.low_m,
+            range_m: self.map.range_m,
+            bits: self.bits,
+            steps: steps.collect(),
+            symbols: self.quantised.symbols.clone(),
+        };
+        Ok(tokens.to_bytes(model.tables(), coding)?)
+    }
+}
 
 /// The tokens of a decoded tile, from which its continuous surface is made when somebody asks for it.
 #[derive(Debug)]
@@ -80,23 +127,12 @@ impl TileEncoder {
         }
         fill(&mut square, side);
         let heights: Vec<f32> = square.iter().map(|&height| height as f32).collect();
-        let map = model.normalise().map(&heights);
-        if !map.range_m.is_finite() || !map.low_m.is_finite() {
+        let Some(coded) = TokenTile::encode(model, &heights, self.bits)? else {
             return Ok(None);
-        }
-        let values = heights.iter().map(|&height| map.normalise(height));
-        let tokens = model.encode(values.collect())?;
-        let [_, channels] = model.token_shape();
-        let quantised = quantise(&tokens, channels, self.bits.into());
-        let coded = Tokens {
-            lowest_m: map.low_m,
-            range_m: map.range_m,
-            bits: self.bits,
-            steps: quantised.steps.iter().map(|step| step.to_bits()).collect(),
-            symbols: quantised.symbols.clone(),
         };
-        let bytes = coded.to_bytes(model.tables(), self.coding)?;
-        let base = heights_of(&quantised.tokens(), map, model, tile.window)?;
+        let map = coded.map;
+        let bytes = coded.to_bytes(model, self.coding)?;
+        let base = heights_of(&coded.quantised.tokens(), map, model, tile.window)?;
         if base.iter().any(|height| !height.is_finite()) {
             return Ok(None);
         }
