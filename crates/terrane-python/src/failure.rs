@@ -92,7 +92,7 @@ impl From<Failure> for PyErr {
             Error::MissingShard { .. } => PyFileNotFoundError::new_err(text),
             Error::NotPositive { .. }
             | Error::NoTokens
-            | Error::NoModel
+            | Error::NoModel { .. }
             | Error::NoBuiltIn
             | Error::LossyNetwork
             | Error::TileOfModel { .. }
