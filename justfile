@@ -1,5 +1,5 @@
 # What CI runs; cheapest first.
-check: format lint tree deny test docs
+check: format tree wasm lint deny test docs
 
 # The README's test command.
 test:
@@ -8,7 +8,7 @@ test:
 # The methods are named in a macro, where rustfmt does not look for modules.
 format:
     cargo fmt --all --check
-    rustfmt --check --edition 2024 crates/terrane/src/methods/*.rs
+    rustfmt --check --edition 2024 crates/terrane-networks/src/methods/*.rs
 
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
@@ -16,14 +16,25 @@ lint:
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# The format and the context codec are for readers in other programs: no network library, no geodata. Reports know no network.
+# What each crate may not need: the picture of ARCHITECTURE.md, kept downwards. The light codec and everything below it has
+# no network library, no geodata and, without its feature `remote`, no runtime.
 tree:
-    ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|ndarray'
-    ! cargo tree -p terrane-context -e normal | grep -E 'burn|tiff|ndarray'
-    ! cargo tree -p terrane -e normal | grep -E 'terrane-geo|tiff'
-    ! cargo tree -p terrane-report -e normal | grep -E 'burn|terrane-train|terrane v'
-    ! cargo tree -p terrane-train -e normal | grep -E 'terrane-report|terrane-bench'
-    ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-networks|terrane-train|terrane-bench|terrane-report|terrane-cli'
+    ! cargo tree -p terrane-format -e normal | grep -E 'burn|tiff|tokio|rayon|terrane-(context|codec|geo)'
+    ! cargo tree -p terrane-context -e normal | grep -E 'burn|tiff|tokio|rayon|terrane-(codec|geo)'
+    ! cargo tree -p terrane-codec -e normal | grep -E 'burn|tiff|tokio|rayon|terrane-geo'
+    ! cargo tree -p terrane-geo -e normal | grep -E 'burn|tokio|terrane-(context|codec)'
+    ! cargo tree -p terrane-networks -e normal | grep -E 'tiff|tokio|terrane-geo'
+    ! cargo tree -p terrane -e normal --no-default-features | grep -E 'burn|tokio|axum'
+    ! cargo tree -p terrane-serve -e normal | grep -E 'burn|terrane-(networks|train|bench|report|cli)'
+    ! cargo tree -p terrane-report -e normal | grep -E 'burn|terrane-(codec|networks|train|bench)'
+    ! cargo tree -p terrane-train -e normal | grep -E 'terrane-(report|bench|serve)|terrane v'
+    ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)|terrane v'
+    ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
+    ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
+
+# The light codec for the browser; says so where rustup cannot add the target.
+wasm:
+    if rustup target add wasm32-unknown-unknown; then cargo check -p terrane-codec --no-default-features --target wasm32-unknown-unknown; else echo "skipped: the target wasm32-unknown-unknown is not installed"; fi
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
 deny:
@@ -76,6 +87,10 @@ test-machines:
 # Times of one tile through the context codec's profiles.
 bench:
     cargo bench -p terrane --bench tile
+
+# The program without burn: every command that it has, and what it says of files of tokens.
+test-light:
+    cargo test -p terrane-cli --no-default-features --test light
 
 # The Python package: builds it, installs it into an environment of its own below the target folder with everything it works
 # with, and runs its tests and the examples of its documentation. Needs Python 3.10 or newer with venv.

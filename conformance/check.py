@@ -10,7 +10,7 @@ import numpy as np
 import reader
 
 HERE = Path(__file__).resolve().parent
-MODELS = {4: HERE.parent / "crates/terrane/models/huvr-siren-small.safetensors", 5: HERE / "context.safetensors"}
+MODELS = {4: HERE.parent / "crates/terrane-networks/models/huvr-siren-small.safetensors", 5: HERE / "context.safetensors"}
 FLIPS = 200
 
 
@@ -22,14 +22,14 @@ def appendix_e():
     coder = reader.RangeDecoder(bytes.fromhex("12 34 3D CB B0"))
     assert coder.raw(20) == 0x12345
     coder.end()
-    for stream, parts in (
+    for stream, symbols in (
         ("00 01 00 00 FF FD 00 01", [(1, 1), (1, 1), (65535, 1)]),
         ("80 01 7E FE 01", [(32767, 3), (65280, 256), (65280, 256)]),
     ):
         coder = reader.RangeDecoder(bytes.fromhex(stream))
-        for first, size in parts:
-            assert first <= coder.peek() < first + size
-            coder.skip(first, size)
+        for cumulative, frequency in symbols:
+            assert cumulative <= coder.decode_target() < cumulative + frequency
+            coder.consume(cumulative, frequency)
         coder.end()
     mask = reader.decode_mask(bytes.fromhex("C8 11 DD 19"), 5, 3)
     assert mask.astype(int).tolist() == [[0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 1, 1, 1, 0]]
@@ -53,7 +53,7 @@ def decode(terrain, tiles):
     symbols, heights = [np.zeros(0, np.int64)], np.full((grid.height, grid.width), np.nan)
     for row, column, tile in tiles:
         if tile is not None:
-            symbols += [tile.symbols.ravel()] + ([] if tile.remains is None else [tile.remains.ravel()])
+            symbols += [tile.symbols.ravel()] + ([] if tile.residual is None else [tile.residual.ravel()])
             window = heights[row * side : (row + 1) * side, column * side : (column + 1) * side]
             window[:] = tile.heights
     return np.concatenate(symbols), heights.ravel()
@@ -62,12 +62,12 @@ def decode(terrain, tiles):
 def extremes_differ(tile, peak):
     """Whether the heights of a tile are not within its stated extremes, or fall short of them; `peak` is allowed."""
     heights, (low, high) = tile.heights[~tile.missing], tile.extremes
-    most = peak + 2 * np.spacing(np.float32(max(abs(low), abs(high))))  # rounded to `f32`, and then outwards
-    return heights.size and not all(-peak <= gap <= most for gap in (heights.min() - low, high - heights.max()))
+    limit = peak + 2 * np.spacing(np.float32(max(abs(low), abs(high))))  # rounded to `f32`, and then outwards
+    return heights.size and not all(-peak <= gap <= limit for gap in (heights.min() - low, high - heights.max()))
 
 
 def unnoticed_flips(data):
-    """At how many of the spread places a changed bit is not noticed."""
+    """At how many of the spread offsets a changed bit is not noticed."""
     unnoticed = 0
     for bit in np.linspace(0, 8 * len(data) - 1, FLIPS).astype(int).tolist():
         damaged = bytearray(data)
@@ -81,7 +81,7 @@ def unnoticed_flips(data):
 
 
 def check(folder, models):
-    """Checks one case and says what is wrong with it and how far its heights are off."""
+    """What is wrong with a case, and how far its heights are off."""
     case = tomllib.loads((folder / "case.toml").read_text())
     data = (folder / "input.trn").read_bytes()
     wrong, measured = [], ""

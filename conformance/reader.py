@@ -1,4 +1,4 @@
-"""A reader of neural terrain files, version 1, written from spec/terrane-1.md alone. Needs NumPy."""
+"""A reader of terrane files, version 1, written from spec/terrane-1.md alone. Needs NumPy."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ class LimitExceeded(Fault):
 
 
 class NoModel(Exception):
-    """A tile of tokens or details needs a model that is neither embedded nor given; this is no fault of the file."""
+    """A tile needs a model that is neither embedded nor given; this is no fault of the file."""
 
 
 def require(condition, text, kind=Malformed):
@@ -42,17 +42,17 @@ def require(condition, text, kind=Malformed):
 # Section 4: limits
 
 HEAD = 16384
-MOST_PIXELS_ACROSS = 2**30
-LEAST_SIDE, MOST_SIDE = 16, 4096
-MOST_LEVELS = 24
-MOST_TILES = 2**30
-MOST_PAGES = 512
-MOST_RECORD = 2**30
-MOST_PAGE = 2**24
-MOST_MODEL = 2**34
-MOST_MODEL_SIZE = 16384  # section 16: beyond reason
-MOST_CONTEXT_SIZE = 512  # appendix F.7
-MOST_SYMBOL = 2**40  # appendix F.2
+MAX_RASTER_SIDE = 2**30
+MIN_SIDE, MAX_SIDE = 16, 4096
+MAX_LEVELS = 24
+MAX_TILES = 2**30
+MAX_PAGES = 512
+MAX_RECORD = 2**30
+MAX_PAGE = 2**24
+MAX_MODEL = 2**34
+MAX_MODEL_SIZE = 16384  # section 16: beyond reason
+MAX_CONTEXT_SIZE = 512  # appendix F.7
+MAX_SYMBOL = 2**40  # appendix F.2
 
 
 # Section 5: basic structures
@@ -94,17 +94,17 @@ class Cursor:
     """Reads structures one after the other, never beyond the end."""
 
     def __init__(self, data):
-        self.data, self.place = data, 0
+        self.data, self.offset = data, 0
 
     def left(self):
         """How many bytes are left."""
-        return len(self.data) - self.place
+        return len(self.data) - self.offset
 
     def take(self, count):
         """The next bytes."""
         require(count <= self.left(), "ends too early")
-        self.place += count
-        return self.data[self.place - count : self.place]
+        self.offset += count
+        return self.data[self.offset - count : self.offset]
 
     def rest(self):
         """All bytes that are left."""
@@ -202,25 +202,25 @@ class Head:
         cursor = Cursor(data[:-4])
         _, _, reserved, pages, self.length = cursor.numbers("8sHHIQ")
         self.columns, self.rows, self.side, levels, self.method = cursor.numbers("IIHBB")
-        self.tiles_per_page, self.promise = cursor.numbers("IB")
-        self.placed, self.points = cursor.flag(), cursor.flag()
+        self.tiles_per_page, self.bound = cursor.numbers("IB")
+        self.georeferenced, self.points = cursor.flag(), cursor.flag()
         reserved_too = cursor.take(5)
         self.transform = cursor.numbers("6d")
-        self.bound, self.rms_error, self.greatest_error, self.lowest, self.highest = cursor.numbers("5d")
+        self.max_error, self.rms_error, self.largest_error, self.lowest, self.highest = cursor.numbers("5d")
         self.valid_pixels, self.tiles_with_data = cursor.numbers("QQ")
         self.horizontal, self.vertical = cursor.numbers("II")
 
         require(not reserved and not any(reserved_too), "reserved field not 0")
         require(self.method <= 5, f"method {self.method}", Unsupported)
-        require(self.promise <= 3, f"promise {self.promise}", Unsupported)
+        require(self.bound <= 3, f"error bound {self.bound}", Unsupported)
         require(self.columns and self.rows, "a raster without pixels")
-        require(max(self.columns, self.rows) <= MOST_PIXELS_ACROSS, "columns or rows", LimitExceeded)
-        require(LEAST_SIDE <= self.side <= MOST_SIDE, "side", LimitExceeded)
+        require(max(self.columns, self.rows) <= MAX_RASTER_SIDE, "columns or rows", LimitExceeded)
+        require(MIN_SIDE <= self.side <= MAX_SIDE, "side", LimitExceeded)
         require(self.side % 2 == 0, "an odd side")
-        require(1 <= levels <= MOST_LEVELS, "levels", LimitExceeded)
+        require(1 <= levels <= MAX_LEVELS, "levels", LimitExceeded)
         self.levels, self.tiles = self.grids(levels)
-        require(self.tiles <= MOST_TILES, "tiles", LimitExceeded)
-        require(pages <= MOST_PAGES, "pages", LimitExceeded)
+        require(self.tiles <= MAX_TILES, "tiles", LimitExceeded)
+        require(pages <= MAX_PAGES, "pages", LimitExceeded)
         require(self.tiles_per_page and pages == -(-self.tiles // self.tiles_per_page), "pages do not cover the tiles")
 
         self.geo_keys, self.samples, self.wkt = ((), (), ""), (None, 1.0, 0.0, "float32", "", ""), ""
@@ -279,13 +279,13 @@ class Head:
     def read_modl(self, content):
         """Where the model is."""
         self.model = ModelEntry(*content.numbers("32sQQI"), content.text(), content.text())
-        require(self.model.length <= MOST_MODEL, "bytes of the model", LimitExceeded)
+        require(self.model.length <= MAX_MODEL, "bytes of the model", LimitExceeded)
 
     def read_root(self, content):
         """Where the pages of the index are."""
         require(content.left() % 16 == 0, "ROOT of another size")
         self.root = [Page(*content.numbers("QII")) for _ in range(content.left() // 16)]
-        require(all(page.length <= MOST_PAGE for page in self.root), "bytes of a page", LimitExceeded)
+        require(all(page.length <= MAX_PAGE for page in self.root), "bytes of a page", LimitExceeded)
 
 
 # Section 11: the range coder
@@ -295,40 +295,40 @@ class RangeDecoder:
     """Decodes one coded stream."""
 
     def __init__(self, data):
-        self.data, self.place, self.range, self.code = data, 0, 0xFFFFFFFF, 0
+        self.data, self.offset, self.range, self.code = data, 0, 0xFFFFFFFF, 0
         for _ in range(4):
             self.code = self.code << 8 | self.next()
 
     def next(self):
         """The next byte; 0 after the end."""
-        self.place += 1
-        return self.data[self.place - 1] if self.place <= len(self.data) else 0
+        self.offset += 1
+        return self.data[self.offset - 1] if self.offset <= len(self.data) else 0
 
-    def peek(self):
-        """Where in the 2^16 parts the next symbol lies."""
+    def decode_target(self):
+        """The cumulative frequency that the next symbol covers."""
         return min(self.code // (self.range >> 16), 65535)
 
-    def skip(self, first, size):
-        """Passes over a symbol that has `size` parts after `first` parts of others."""
-        part = self.range >> 16
-        self.code = (self.code - part * first) & 0xFFFFFFFF
-        self.range = part * size
+    def consume(self, cumulative, frequency):
+        """Consumes the symbol with this cumulative frequency and frequency."""
+        scale = self.range >> 16
+        self.code = (self.code - scale * cumulative) & 0xFFFFFFFF
+        self.range = scale * frequency
         while self.range < 2**24:
             self.range <<= 8
             self.code = (self.code << 8 | self.next()) & 0xFFFFFFFF
 
     def bit(self, context):
         """An adaptive bit."""
-        quick, slow, seen = context
-        split = min(max((quick + slow) // 2, 32), 65504)
-        value = self.peek() < split
-        q, s = min(seen, 40) + 2, min(seen, 250) + 2
+        fast, slow, seen = context
+        p_one = min(max((fast + slow) // 2, 32), 65504)
+        value = self.decode_target() < p_one
+        f, s = min(seen, 40) + 2, min(seen, 250) + 2
         if value:
-            self.skip(0, split)
-            context[:] = quick + (65535 - quick) // q, slow + (65535 - slow) // s, min(seen + 1, 250)
+            self.consume(0, p_one)
+            context[:] = fast + (65535 - fast) // f, slow + (65535 - slow) // s, min(seen + 1, 250)
         else:
-            self.skip(split, 65536 - split)
-            context[:] = quick - quick // q, slow - slow // s, min(seen + 1, 250)
+            self.consume(p_one, 65536 - p_one)
+            context[:] = fast - fast // f, slow - slow // s, min(seen + 1, 250)
         return value
 
     def raw(self, count):
@@ -337,20 +337,20 @@ class RangeDecoder:
         while count > 0:
             k = min(count, 16)
             count -= k
-            part = self.peek() >> (16 - k)
-            self.skip(part << (16 - k), 1 << (16 - k))
-            value = value << k | part
+            bits = self.decode_target() >> (16 - k)
+            self.consume(bits << (16 - k), 1 << (16 - k))
+            value = value << k | bits
         return value
 
-    def symbol(self, starts):
-        """A symbol of a table, given the starts of its symbols and 65536."""
-        k = bisect_right(starts, self.peek()) - 1
-        self.skip(starts[k], starts[k + 1] - starts[k])
+    def symbol(self, cumulative):
+        """A symbol of a table, given the cumulative frequencies of its symbols and 65536."""
+        k = bisect_right(cumulative, self.decode_target()) - 1
+        self.consume(cumulative[k], cumulative[k + 1] - cumulative[k])
         return k
 
     def end(self):
         """Requires that the stream ends here."""
-        require(self.place >= len(self.data), "a coded stream with bytes left over")
+        require(self.offset >= len(self.data), "a coded stream with bytes left over")
         require(not self.data or self.data[-1], "a coded stream with a last byte of 0")
 
 
@@ -381,26 +381,26 @@ def decode_mask(data, width, height):
 
 
 def activity_of(total):
-    """The class of a sum of remainders."""
+    """The class of a sum of residuals."""
     if total < 8:
         return total
     top = total.bit_length() - 1
     return min(2 + 2 * top + (total >> (top - 1) & 1), 19)
 
 
-def sign_of(remainder):
-    """0 below nought, 1 at nought, 2 above."""
-    return (remainder > 0) - (remainder < 0) + 1
+def sign_of(residual):
+    """0 below zero, 1 at zero, 2 above."""
+    return (residual > 0) - (residual < 0) + 1
 
 
 def read_integers(coder, width, height, median, missing=None):
-    """Rows of signed 64-bit integers out of a stream, with prediction *median* or *nought*."""
-    nought, sign = contexts(20), contexts(9)
+    """Rows of signed 64-bit integers out of a stream, with prediction *median* or *zero*."""
+    zero, sign = contexts(20), contexts(9)
     size, second = [contexts(63) for _ in range(20)], [contexts(64) for _ in range(2)]
 
-    def remainder(activity, signs):
-        """A coded remainder."""
-        if coder.bit(nought[activity]):
+    def residual(activity, signs):
+        """A coded residual."""
+        if coder.bit(zero[activity]):
             return 0
         negative = coder.bit(sign[signs])
         top = 0
@@ -421,7 +421,7 @@ def read_integers(coder, width, height, median, missing=None):
         a, b = row[x - 1], above[x]
         return min(max(a, b), max(min(a, b), signed(a + b - above[x - 1])))
 
-    rows, above, above_r = [], [], [0] * (width + 2)  # remainders have a column of 0 on either side
+    rows, above, above_r = [], [], [0] * (width + 2)  # residuals have a column of 0 on either side
     for y in range(height):
         row, row_r = [], [0]
         for x in range(width):
@@ -429,7 +429,7 @@ def read_integers(coder, width, height, median, missing=None):
             r = 0
             if missing is None or not missing[y, x]:
                 activity = activity_of(2 * abs(w) + 2 * abs(n) + abs(nw) + abs(ne))
-                r = remainder(activity, 3 * sign_of(w) + sign_of(n))
+                r = residual(activity, 3 * sign_of(w) + sign_of(n))
             row.append(signed(predict(x, above, row) + r) if median else r)
             row_r.append(r)
         rows.append(row)
@@ -449,7 +449,7 @@ def decode_symbols(data, coding, bits, model):
     """Symbols of the tokens of a tile, [count, channels]."""
     count, channels = model.count, model.channels
     if coding == 0:
-        coder, tables, symbols = RangeDecoder(data), model.starts[bits], []
+        coder, tables, symbols = RangeDecoder(data), model.tables[bits], []
         for i in range(count * channels):
             k = coder.symbol(tables[i % channels])
             symbols.append(256 * k + coder.raw(8) - 32768 if bits == 16 else k - (2 ** (bits - 1) - 1))
@@ -464,8 +464,8 @@ def decode_symbols(data, coding, bits, model):
         symbols -= (symbols >> (bits - 1)) << bits
     else:
         raise Unsupported(f"coding {coding}")
-    most = 2 ** (bits - 1) - 1
-    require(symbols.min() >= -most and symbols.max() <= most, "a symbol too large")
+    limit = 2 ** (bits - 1) - 1
+    require(symbols.min() >= -limit and symbols.max() <= limit, "a symbol too large")
     return symbols
 
 
@@ -525,14 +525,15 @@ class HuvrSiren:
             raise Unsupported(f"a configuration that this reader does not know: {error!r}") from error
         sizes = self.side, self.patch, self.channels, self.siren_width, self.width, self.hidden
         require(all(type(n) is int for n in (*sizes, self.depth, self.heads)), "a size that is no integer", Unsupported)
-        require(all(1 <= n <= MOST_MODEL_SIZE for n in sizes), "a size of the model beyond reason")
-        require(0 <= self.depth <= MOST_MODEL_SIZE, "a depth beyond reason")
+        require(all(1 <= n <= MAX_MODEL_SIZE for n in sizes), "a size of the model beyond reason")
+        require(0 <= self.depth <= MAX_MODEL_SIZE, "a depth beyond reason")
         require(self.side % self.patch == 0, "patches do not divide the side")
         require(self.heads == 0 or self.heads > 0 and self.width % self.heads == 0, "heads do not divide the width")
         require(self.modulation in self.MODULATIONS, f"modulation {self.modulation}", Unsupported)
         self.across = self.side // self.patch
         self.count = 1 + self.across**2
-        self.starts = {bits: self.read_tables(bits, places) for bits, places in ((2, 3), (4, 15), (8, 255), (16, 256))}
+        alphabets = {2: 3, 4: 15, 8: 255, 16: 256}
+        self.tables = {bits: self.read_tables(bits, count) for bits, count in alphabets.items()}
 
     def array(self, name, *shape):
         """An array that must be there with this shape."""
@@ -540,9 +541,9 @@ class HuvrSiren:
         require(self.arrays[name].shape == shape, f"{name} has another shape")
         return self.arrays[name].astype(np.float64)
 
-    def read_tables(self, bits, places):
-        """For each channel the starts of its symbols, and 65536."""
-        table = self.array(f"tables.int{bits}", self.channels, places)
+    def read_tables(self, bits, count):
+        """For each channel the cumulative frequencies of its symbols, and 65536."""
+        table = self.array(f"tables.int{bits}", self.channels, count)
         require(np.all((table >= 1) & (table <= 65535) & (table == np.floor(table))), "a value of a table")
         require(np.all(table.sum(1) == 65536), "a table with another sum")
         return [[0, *accumulate(row)] for row in table.astype(int).tolist()]
@@ -567,8 +568,8 @@ class HuvrSiren:
         made = [self.dense(x, f"{name}.{part}", self.width, self.width, False) for part in ("query", "key", "value")]
         q, k, v = (y.reshape(len(x), self.heads, -1).swapaxes(0, 1) for y in made)
         scores = q @ k.swapaxes(1, 2) / math.sqrt(self.width / self.heads)
-        shares = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed = shares / shares.sum(-1, keepdims=True) @ v
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = weights / weights.sum(-1, keepdims=True) @ v
         return self.dense(mixed.swapaxes(0, 1).reshape(len(x), self.width), f"{name}.output", self.width, self.width)
 
     def decode(self, tokens):
@@ -592,19 +593,19 @@ class HuvrSiren:
 
     def sines(self, x):
         """Normalised values of patches with states x, [patch, row, column], two pixels beyond each border."""
-        places = -1 + (2 * np.arange(-2, self.patch + 2) + 1) / self.patch
-        h = np.stack(np.meshgrid(places, places, indexing="ij"), -1).reshape(1, -1, 2)
+        positions = -1 + (2 * np.arange(-2, self.patch + 2) + 1) / self.patch
+        h = np.stack(np.meshgrid(positions, positions, indexing="ij"), -1).reshape(1, -1, 2)
         for layer in range(self.SINES):
             amplitude, frequency, phase, offset = (m[:, None] for m in self.modulations(x, layer))
             u = self.dense(h, f"siren.layers.{layer}", h.shape[-1], self.siren_width)
             h = amplitude * np.sin(self.omega * u * frequency + phase) + offset
         f = self.dense(h, f"siren.layers.{self.SINES}", self.siren_width, 1)
-        return (0.5 * f + 0.5).reshape(len(x), len(places), len(places))
+        return (0.5 * f + 0.5).reshape(len(x), len(positions), len(positions))
 
-    def shares(self):
-        """The share of each pixel of each patch in each pixel of the tile, along one axis (section 13.4)."""
+    def blend_weights(self):
+        """The weight of each pixel of each patch in each pixel of the tile, along one axis (section 13.4)."""
         p, size = self.patch, self.patch + 4
-        shares = np.zeros((self.side, self.across * size))
+        weights = np.zeros((self.side, self.across * size))
         for i in range(self.side):
             border = math.floor((i + 0.5) / p + 0.5)
             distance = i + 0.5 - border * p
@@ -613,16 +614,16 @@ class HuvrSiren:
                 t = (distance + 2) / 4
                 w = t * t * t * (t * (6 * t - 15) + 10)
                 found = [(border - 1, 1 - w), (border, w)]
-            for patch, share in found:
-                shares[i, patch * size + i - patch * p + 2] = share
-        return shares
+            for patch, weight in found:
+                weights[i, patch * size + i - patch * p + 2] = weight
+        return weights
 
     def values(self, tokens):
         """The square of normalised values."""
         states = self.decode(tokens.astype(np.float64))[1:].reshape(self.across, self.across, -1)
         strips = [self.sines(row).swapaxes(0, 1).reshape(self.patch + 4, -1) for row in states]
-        shares = self.shares()
-        return shares @ np.concatenate(strips) @ shares.T
+        weights = self.blend_weights()
+        return weights @ np.concatenate(strips) @ weights.T
 
 
 # Appendix F: the context codec
@@ -652,11 +653,11 @@ def scaled(factor, x):
     return (factor * x + 32768) >> 16
 
 
-def join_lines(even, odd, lossless):
-    """A picture of its even and its odd rows."""
+def inverse_rows(even, odd, lossless):
+    """The inverse transform along columns: an image from its even and its odd rows."""
     if not len(odd):
         return even
-    even, odd, joined = even.copy(), odd.copy(), np.zeros((len(even) + len(odd), even.shape[1]), np.int64)
+    even, odd, image = even.copy(), odd.copy(), np.zeros((len(even) + len(odd), even.shape[1]), np.int64)
     i, j = np.arange(len(even)), np.arange(len(odd))
 
     def by_even():
@@ -674,17 +675,17 @@ def join_lines(even, odd, lossless):
         for factor, factor_of_odd in ((29066, 57862), (-3472, -103949)):
             even -= scaled(factor, by_odd())
             odd -= scaled(factor_of_odd, by_even())
-    joined[::2], joined[1::2] = even, odd
-    return joined
+    image[::2], image[1::2] = even, odd
+    return image
 
 
-def join(low, bands, lossless):
-    """The picture of its low and its three bands of details."""
-    across, down, both = bands
-    if not lossless and len(low) + len(down) > 1 and low.shape[1] + across.shape[1] > 1:
-        low, both = scaled(49589, low), scaled(86612, both)
-    even, odd = join_lines(low, down, lossless), join_lines(across, both, lossless)
-    return join_lines(even.T, odd.T, lossless).T
+def inverse_transform(ll, bands, lossless):
+    """The image of its subbands."""
+    hl, lh, hh = bands
+    if not lossless and len(ll) + len(lh) > 1 and ll.shape[1] + hl.shape[1] > 1:
+        ll, hh = scaled(49589, ll), scaled(86612, hh)
+    even, odd = inverse_rows(ll, lh, lossless), inverse_rows(hl, hh, lossless)
+    return inverse_rows(even.T, odd.T, lossless).T
 
 
 def activations(sums):
@@ -692,21 +693,21 @@ def activations(sums):
     return np.clip((sums + 32) >> 6, 0, 127)
 
 
-def window(plane, reach, rows, columns):
-    """The values around all places of two ranges, of a plane that has `reach` more pixels on each side."""
+def window(plane, radius, rows, columns):
+    """The values around all positions of two ranges, of a plane that has `radius` more pixels on each side."""
     return [
         plane[rows.start + dy : rows.stop + dy : rows.step, columns.start + dx : columns.stop + dx : columns.step]
-        for dy in range(2 * reach + 1)
-        for dx in range(2 * reach + 1)
+        for dy in range(2 * radius + 1)
+        for dx in range(2 * radius + 1)
     ]
 
 
 def refined_planes(seen):
-    """Planes 0 to 5, from the seen picture."""
+    """Planes 0 to 5, from the context image."""
     (height, width), padded = seen.shape, np.pad(seen, 2, "edge")
 
     def at(x, y):
-        """The seen picture, moved."""
+        """The context image, shifted."""
         return padded[2 + y : 2 + y + height, 2 + x : 2 + x + width]
 
     around = sum(at(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1)) - seen
@@ -735,10 +736,10 @@ class ContextCodec:
         sizes, arrays = read_safetensors(data, "terrane.context", json.loads, INTEGERS)
         names = "reach", "stem", "trunk", "hidden", "last", "dequantiser"
         require(isinstance(sizes, dict) and all(type(sizes.get(name)) is int for name in names), "sizes of the model")
-        self.reach, stem, trunk, hidden, last, self.dequantiser = (sizes[name] for name in names)
-        require(self.reach in (1, 2), "another reach")
-        require(all(1 <= n <= MOST_CONTEXT_SIZE for n in (stem, trunk, hidden, last)), "a size beyond reason")
-        require(0 <= self.dequantiser <= MOST_CONTEXT_SIZE, "a size beyond reason")
+        self.radius, stem, trunk, hidden, last, self.dequantiser = (sizes[name] for name in names)
+        require(self.radius in (1, 2), "another radius")
+        require(all(1 <= n <= MAX_CONTEXT_SIZE for n in (stem, trunk, hidden, last)), "a size beyond reason")
+        require(0 <= self.dequantiser <= MAX_CONTEXT_SIZE, "a size beyond reason")
 
         def array(name, kind, *shape):
             """An array that must be there with this type and shape."""
@@ -747,7 +748,7 @@ class ContextCodec:
             require(arrays[name].shape == shape, f"{name} has another shape")
             return arrays[name].astype(np.int64)
 
-        layers = {"trunk.0": (10 + 9 * (2 * self.reach + 1) ** 2, stem), "trunk.1": (stem, trunk)}
+        layers = {"trunk.0": (10 + 9 * (2 * self.radius + 1) ** 2, stem), "trunk.1": (stem, trunk)}
         for band in range(3):
             for phase in range(4):
                 inputs = trunk + 18 * band + 2 * len(self.known(phase))
@@ -764,19 +765,19 @@ class ContextCodec:
         self.centres = array("tables.centre", "<i4", 48 * 13).tolist()
         self.radii = array("tables.radius", "u1", 48 * 13).tolist()
         ends = [*accumulate((2 * radius + 3 for radius in self.radii), initial=0)]
-        sizes = array("tables.size", "<u2", ends[-1]).tolist()
-        require(min(sizes) >= 1, "a size of a table")
-        self.starts = [[*accumulate(sizes[a:b], initial=0)] for a, b in zip(ends, ends[1:])]
-        require(all(starts[-1] == 65536 for starts in self.starts), "a table with another sum")
+        frequencies = array("tables.size", "<u2", ends[-1]).tolist()
+        require(min(frequencies) >= 1, "a frequency of 0")
+        self.tables = [[*accumulate(frequencies[a:b], initial=0)] for a, b in zip(ends, ends[1:])]
+        require(all(cumulative[-1] == 65536 for cumulative in self.tables), "a table with another sum")
 
     @staticmethod
     def known(phase):
-        """Which of the nine places of a window have a phase before this one."""
+        """Which of the nine positions of a window have a phase before this one."""
         y, x = PHASES[phase]
         return [i for i in range(9) if PHASES.index(((y + i // 3 + 1) % 2, (x + i % 3 + 1) % 2)) < phase]
 
     def sums(self, name, inputs):
-        """The sums of a layer, [output, row, column], of inputs that are pictures or, but for the last, numbers."""
+        """The sums of a layer, [output, row, column], of inputs that are images or, but for the last, numbers."""
         weight, bias = self.layers[name]
         sums = np.zeros((len(bias), *inputs[-1].shape), np.int64) + bias[:, None, None]
         for column, values in zip(weight.T[:, :, None, None], inputs, strict=True):
@@ -784,7 +785,7 @@ class ContextCodec:
         return sums
 
     def trunk(self, seen, level, coarser):
-        """The trunk's outputs at all places of a level, given the bands of the next coarser one, if any."""
+        """The trunk's outputs at all positions of a level, given the bands of the next coarser one, if any."""
         height, width = seen.shape
         bands = coarser or [np.zeros((0, 0), np.int64)] * 3
         planes = refined_planes(seen) + [coarser_plane(band, height, width) for band in bands]
@@ -792,7 +793,7 @@ class ContextCodec:
         inputs = [64 * (i == min(level, 5)) for i in range(6)] + [companded(mean) for mean in means]
         inputs.append(0 if coarser else 64)
         for plane in planes:
-            inputs += window(np.pad(plane, self.reach), self.reach, range(height), range(width))
+            inputs += window(np.pad(plane, self.radius), self.radius, range(height), range(width))
         return activations(self.sums("trunk.1", activations(self.sums("trunk.0", inputs))))
 
     def symbol(self, coder, mean, scale):
@@ -800,7 +801,7 @@ class ContextCodec:
         shift = -(-max(scale - 47, 0) // 6)
         table = (scale - 6 * shift) * 13 + abs(mean)
         centre, radius = self.centres[table], self.radii[table]
-        k = coder.symbol(self.starts[table])
+        k = coder.symbol(self.tables[table])
         value = centre - radius - 1 + k
         if k in (0, 2 * radius + 2):
             n = min(coder.raw(6), 62)
@@ -810,7 +811,7 @@ class ContextCodec:
             value = signed((value << shift) + coder.raw(shift) - 2 ** (shift - 1))
         if mean < 0:
             value = signed(-value)
-        return min(max(value, -MOST_SYMBOL), MOST_SYMBOL)
+        return min(max(value, -MAX_SYMBOL), MAX_SYMBOL)
 
     def band(self, coder, trunk, planes, symbols):
         """Reads the symbols of the next band, phase by phase, and adds its plane to those of the bands before."""
@@ -838,7 +839,7 @@ class ContextCodec:
             plane[1 : height + 1, 1 : width + 1] = companded(64 * symbols)
 
     def offsets(self, trunk, planes):
-        """What is added to 64 times each symbol, for the three bands at all places (F.6)."""
+        """What is added to 64 times each symbol, for the three bands at all positions (F.6)."""
         inputs, (_, height, width) = [*trunk], trunk.shape
         for plane in planes:
             inputs += window(plane, 1, range(height), range(width))
@@ -851,10 +852,10 @@ class ContextCodec:
         while max(width, height) > 8:
             sizes.append((height, width))
             width, height = -(-width // 2), -(-height // 2)
-        coarsest = read_integers(coder, width, height, True)
-        require((coarsest >= -MOST_SYMBOL).all() and (coarsest <= MOST_SYMBOL).all(), "a coarsest picture too high")
-        unit = 1 if lossless else 64
-        seen = decoded = unit * coarsest
+        ll = read_integers(coder, width, height, True)
+        require((ll >= -MAX_SYMBOL).all() and (ll <= MAX_SYMBOL).all(), "an LL band out of range")
+        substeps = 1 if lossless else 64
+        seen = decoded = substeps * ll
         coarser = None
         for level in range(len(sizes) - 1, -1, -1):
             height, width = sizes[level]
@@ -862,18 +863,18 @@ class ContextCodec:
             bands, planes, trunk = [np.zeros(shape, np.int64) for shape in shapes], [], None
             for symbols in bands:
                 if symbols.size and not coder.raw(1):
-                    trunk = self.trunk(seen * (64 // unit), level, coarser) if trunk is None else trunk
+                    trunk = self.trunk(seen * (64 // substeps), level, coarser) if trunk is None else trunk
                     self.band(coder, trunk, planes, symbols)
                 else:
                     planes.append(np.zeros((len(seen) + 2, seen.shape[1] + 2), np.int64))
-            details = [unit * symbols for symbols in bands]
+            rounded = [substeps * symbols for symbols in bands]
             if not lossless:
-                corrected = details
+                corrected = rounded
                 if self.dequantiser and trunk is not None:
                     offsets = self.offsets(trunk, planes)
-                    corrected = [d + offset[: len(d), : d.shape[1]] for d, offset in zip(details, offsets)]
-                decoded = join(decoded, corrected, lossless)
-            seen, coarser = join(seen, details, lossless), bands
+                    corrected = [b + offset[: len(b), : b.shape[1]] for b, offset in zip(rounded, offsets)]
+                decoded = inverse_transform(decoded, corrected, lossless)
+            seen, coarser = inverse_transform(seen, rounded, lossless), bands
         coder.end()
         return seen if lossless else decoded
 
@@ -885,19 +886,19 @@ class ContextCodec:
 class Tile:
     """A decoded tile: all arrays are [height, width], but symbols of tokens are [count, channels].
 
-    The symbols of details are the integers U of appendix F.
+    The symbols of a wavelet layer are the integers U of appendix F.
     """
 
     missing: np.ndarray
     symbols: np.ndarray
-    remains: np.ndarray | None
+    residual: np.ndarray | None
     heights: np.ndarray
     errors: tuple
     extremes: tuple
 
 
 class Terrain:
-    """A neural terrain file, from its bytes, and those of its model where it is not embedded."""
+    """A terrane file, from its bytes, and those of its model where it is not embedded."""
 
     def __init__(self, data, model=None):
         self.data, self.given = data, model
@@ -920,7 +921,7 @@ class Terrain:
             cursor, end, entries = Cursor(data), 0, []
             for _ in range(tiles):
                 length = cursor.varint()
-                require(length <= MOST_RECORD, "bytes of a record", LimitExceeded)
+                require(length <= MAX_RECORD, "bytes of a record", LimitExceeded)
                 if length:
                     offset = (end + cursor.zigzag()) % 2**64
                     end = offset + length
@@ -952,7 +953,7 @@ class Terrain:
     @cached_property
     def model(self):
         """The model, embedded or given."""
-        require(self.head.method, "tokens or details in a file without a model")
+        require(self.head.method, "tokens or wavelet coefficients in a file without a model")
         data = self.embedded_model() or self.given
         if data is None:
             raise NoModel(self.head.model.name)
@@ -972,11 +973,11 @@ class Terrain:
         for number in range(self.head.tiles):
             self.record(number)
         parts += [entry for index in range(len(self.head.root)) for entry in self.page(index) if entry]
-        place = HEAD
+        end = HEAD
         for offset, length in sorted(parts):
-            require(offset == place, "a gap or an overlap of parts")
-            place += length
-        require(place == len(self.data), "a gap at the end of the file")
+            require(offset == end, "a gap or an overlap of parts")
+            end += length
+        require(end == len(self.data), "a gap at the end of the file")
 
     def tile(self, level, column, row):
         """A decoded tile; None without data."""
@@ -989,23 +990,23 @@ class Terrain:
         kind, flags, *statistics = cursor.numbers("BB4f")
         require(kind <= 2, f"kind {kind}", Unsupported)
         require(flags < 4, "reserved bits of a record", Unsupported)
-        require(kind != 1 or self.head.method != 5, "tokens in a file of details")
-        require(kind != 2 or self.head.method == 5, "details in a file of another method")
-        require(kind or not flags & 2, "remains with integers")
+        require(kind != 1 or self.head.method != 5, "tokens in a file of wavelet layers")
+        require(kind != 2 or self.head.method == 5, "a wavelet layer in a file of another method")
+        require(kind or not flags & 2, "a residual with integers")
         missing = decode_mask(cursor.block(), width, height) if flags & 1 else np.zeros((height, width), bool)
         layer = Cursor(cursor.block())
-        require(kind != 2 or not flags & 2 or layer.data[:1] != b"\1", "remains with lossless details")
-        symbols, heights = (self.integers, self.tokens, self.details)[kind](layer, missing)
-        remains = None
+        require(kind != 2 or not flags & 2 or layer.data[:1] != b"\1", "a residual with a lossless wavelet layer")
+        symbols, heights = (self.integers, self.tokens, self.wavelet)[kind](layer, missing)
+        residual = None
         if flags & 2:
             step = cursor.number("d")
-            require(step > 0 and math.isfinite(step), "step of the remains")
-            remains = decode_integers(cursor.rest(), width, height, False, missing)
-            heights = heights + remains.astype(np.float64) * step
+            require(step > 0 and math.isfinite(step), "step of the residual")
+            residual = decode_integers(cursor.rest(), width, height, False, missing)
+            heights = heights + residual.astype(np.float64) * step
         cursor.end()
         heights[missing] = np.nan
         require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
-        return Tile(missing, symbols, remains, heights, tuple(statistics[:2]), tuple(statistics[2:]))
+        return Tile(missing, symbols, residual, heights, tuple(statistics[:2]), tuple(statistics[2:]))
 
     def integers(self, layer, missing):
         """Integers and heights of a layer of integers."""
@@ -1023,34 +1024,34 @@ class Terrain:
             heights = bits.astype(np.uint32).view(np.float32).astype(np.float64)
         else:
             heights = np.where(integers >= 0, integers, ~integers | np.int64(-(2**63))).view(np.float64)
-        if self.head.promise == 3:
+        if self.head.bound == 3:
             heights = heights.astype(np.float32).astype(np.float64)
         return integers, heights
 
     def tokens(self, layer, missing):
         """Symbols and heights of a layer of tokens."""
         height, width = missing.shape
-        coding, bits, low, extent = layer.numbers("BBff")
+        coding, bits, low, span = layer.numbers("BBff")
         require(coding <= 2, f"coding {coding}", Unsupported)
         require(bits in (2, 4, 8, 16), "bits of a symbol")
         steps = np.array(layer.numbers(f"{self.model.channels}e"), np.float32)
-        require(np.isfinite([low, extent, *steps]).all(), "low, range or a step that is not finite")
+        require(np.isfinite([low, span, *steps]).all(), "low, range or a step that is not finite")
         symbols = decode_symbols(layer.rest(), coding, bits, self.model)
         values = self.model.values(symbols.astype(np.float32) * steps)
-        return symbols, low + extent * values[:height, :width]
+        return symbols, low + span * values[:height, :width]
 
-    def details(self, layer, missing):
-        """Integers and heights of a layer of details."""
+    def wavelet(self, layer, missing):
+        """Integers and heights of a wavelet layer."""
         height, width = missing.shape
         transform = layer.number("B")
         require(transform <= 1, f"transform {transform}", Unsupported)
         step, offset = layer.number("fd"[transform]), layer.zigzag()
-        require(step > 0 and math.isfinite(step), "step of the details")
+        require(step > 0 and math.isfinite(step), "step of the wavelet layer")
         integers = self.model.decode(layer.rest(), width, height, bool(transform))
         if not transform:
             return integers, (integers + signed(64 * offset)).astype(np.float64) * (step / 64)
         heights = (integers + offset).astype(np.float64) * step
-        if self.head.promise == 3:
+        if self.head.bound == 3:
             heights = heights.astype(np.float32).astype(np.float64)
         return integers, heights
 

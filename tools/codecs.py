@@ -3,7 +3,7 @@
     pip install numpy imagecodecs av
     terrane bench codecs --data tiles --out report --python python3
 
-Alone: `python3 tools/codecs.py TILES.f32 --side 256 --greatest-rate 4 --bounds 0.1 0.05 0.01 --step 0.01 [--jobs 2]
+Alone: `python3 tools/codecs.py TILES.f32 --side 256 --max-rate 4 --bounds 0.1 0.05 0.01 --step 0.01 [--jobs 2]
 [--only HEVC SPERR]`. TILES.f32 holds side × side little-endian 32-bit heights in metres per tile. One JSON object is printed:
 
     format    1
@@ -220,7 +220,7 @@ def measures(heights, decoded):
     ]
 
 
-def sweep(name, heights, greatest_rate):
+def sweep(name, heights, max_rate):
     function, _, qualities, of_range, _, _ = CODECS[name]
     scale = float(heights.max() - heights.min()) if of_range else 1.0
     points, best = [], -np.inf
@@ -236,7 +236,7 @@ def sweep(name, heights, greatest_rate):
         psnr, *others = measures(heights, decoded)
         points.append([float(quality), int(size), psnr, *others])
         # What no point before it beats: the curve is then known up to the greatest rate.
-        if size * 8 / heights.size > greatest_rate and psnr > best:
+        if size * 8 / heights.size > max_rate and psnr > best:
             break
         best = max(best, psnr)
     return points
@@ -267,7 +267,7 @@ def whole_steps(heights, step):
 def one_tile(work):
     names, lossless_names, arguments, heights = work
     heights = heights.astype(np.float64)
-    swept = {name: sweep(name, heights, arguments.greatest_rate) for name in names}
+    swept = {name: sweep(name, heights, arguments.max_rate) for name in names}
     bounded = {}
     for name in names:
         if CODECS[name][4]:
@@ -282,7 +282,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tiles")
     parser.add_argument("--side", type=int, required=True)
-    parser.add_argument("--greatest-rate", type=float, required=True, help="bits per pixel at which a sweep ends")
+    parser.add_argument("--max-rate", type=float, required=True, help="bits per pixel at which a sweep ends")
     parser.add_argument("--bounds", type=float, nargs="*", required=True, help="greatest errors in metres")
     parser.add_argument("--step", type=float, required=True, help="what heights are rounded to for lossless codecs, in metres")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

@@ -62,14 +62,14 @@ def make_shards(plan_file: Path, folder: Path) -> int:
     plan = json.loads(plan_file.read_text())
     compact = json.dumps(plan, separators=(",", ":"), ensure_ascii=False)
     identity = hashlib.sha256(compact.encode()).digest()
-    width, height = plan["raster"]["width"], plan["raster"]["height"]
-    side, top = plan["coding"]["tile"], plan["top"]
+    width, height = plan["header"]["pyramid"]["width"], plan["header"]["pyramid"]["height"]
+    side, top = plan["header"]["pyramid"]["side"], plan["division"]["top"]
     grids = [(-(-halved(width, level) // side), -(-halved(height, level) // side))
-             for level in range(plan["coding"]["levels"])]
+             for level in range(plan["header"]["pyramid"]["levels"])]
     firsts = np.cumsum([0] + [columns * rows for columns, rows in grids])
     noise = np.random.default_rng(1).bytes(RECORD - 4)
     folder.mkdir(exist_ok=True)
-    for shard, area in enumerate(plan["shards"]):
+    for shard, area in enumerate(plan["division"]["areas"]):
         head = b"\x89TRS\r\n\x1a\n" + struct.pack("<II", 1, shard) + identity
         index = bytearray()
         with open(folder / f"shard-{shard:06}.trs", "wb") as file:

@@ -69,8 +69,8 @@ const showFacts = (info) => {
   const parts = [element("span", {}, element("b", {}, bytes(info.bytes)))];
   if (info.original_bytes) parts.push(element("span", { className: "wide" }, `original ${bytes(info.original_bytes)} (${(info.original_bytes / info.bytes).toFixed(1)}×)`));
   if (info.bpp) parts.push(element("span", { className: "wide" }, `${info.bpp.toFixed(2)} bits per pixel`));
-  const promise = info.lossless ? "lossless" : info.bound_m ? `no error above ${info.bound_m} m` : info.max_error_m !== undefined ? `greatest error ${info.max_error_m.toFixed(3)} m` : "the original";
-  parts.push(element("span", {}, element("b", {}, promise)));
+  const bound = info.lossless ? "lossless" : info.bound_m ? `no error above ${info.bound_m} m` : info.max_error_m !== undefined ? `maximum error ${info.max_error_m.toFixed(3)} m` : "the original";
+  parts.push(element("span", {}, element("b", {}, bound)));
   if (info.rmse_m) parts.push(element("span", { className: "wide" }, `RMSE ${info.rmse_m.toFixed(3)} m`));
   parts.push(element("span", { className: "wide" }, info.crs));
   at("facts").replaceChildren(...parts);

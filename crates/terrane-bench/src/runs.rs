@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use serde::Deserialize;
+use terrane_codec::format::Method;
 use terrane_networks::methods::{Model, Precision};
 use terrane_train::config::{Config, ConfigError};
 use terrane_train::data::Dataset;
@@ -18,8 +19,12 @@ use terrane_train::training::{Start, train};
 
 use crate::{Error, Result};
 
-/// The four methods, in the order of the paper's table.
-pub(crate) const METHODS: [&str; 4] = ["transinr", "functa", "huvr", "huvr-siren"];
+/// The names of all methods with tokens, in the order of the paper's table.
+pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
+    let with_tokens = Method::ALL.iter().filter(|method| method.has_tokens());
+    with_tokens.map(|method| method.name())
+}
+
 /// Of a schedule this part is warm-up, as 520 of 20,800 steps are.
 const WARMUP: usize = 40;
 

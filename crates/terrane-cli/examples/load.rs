@@ -1,6 +1,6 @@
 //! How fast `terrane serve` answers, and whether it withstands nonsense: `just load`.
 //!
-//! Takes the `terrane` program and, where one is at hand, a neural terrain file; otherwise it makes a terrain. Rates are
+//! Takes the `terrane` program and, where one is at hand, a terrane file; otherwise it makes a terrain. Rates are
 //! tiles per second of the server's own processor time, so that a client on the same machine does not count; delays are
 //! what the client saw.
 

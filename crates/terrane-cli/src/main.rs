@@ -1,4 +1,4 @@
-//! The `terrane` command: neural terrain files from elevation rasters, and back.
+//! The `terrane` command: terrane files from elevation rasters, and back.
 //!
 //! Exit codes: 0 done, 1 a check did not hold, 2 an error, 130 stopped by Ctrl-C.
 
@@ -6,7 +6,6 @@ mod commands;
 mod output;
 mod points;
 mod progress;
-mod serve;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -15,9 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, bench, dataset, decode, demo, derive, diagnose, encode, eval, generate, import,
-    info, query, serve as serving, shard, tables, train, verify,
+    CheckFailed, decode, derive, encode, generate, info, query, serve as serving, shard, verify,
 };
+#[cfg(feature = "lab")]
+use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
 use output::{complain, sentence};
 use progress::ProgressMode;
 use terrane::placement;
@@ -32,10 +32,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Threads that are started at most for each core, and on machines with few.
-const MOST_JOBS_PER_CORE: usize = 4;
-const MOST_JOBS: usize = 64;
+const MAX_JOBS_PER_CORE: usize = 4;
+const MAX_JOBS: usize = 64;
 
-/// Neural terrain files: elevation rasters made small, with a guaranteed error.
+/// Terrane files: elevation rasters made small, with a guaranteed error.
 #[derive(Parser)]
 #[command(version, propagate_version = true, arg_required_else_help = true)]
 struct Arguments {
@@ -95,6 +95,7 @@ impl Common {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "lab")]
     Demo(demo::Arguments),
     Encode(encode::Arguments),
     Decode(decode::Arguments),
@@ -106,15 +107,26 @@ enum Command {
     #[command(subcommand)]
     Shard(shard::Command),
     Generate(generate::Arguments),
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Dataset(dataset::Command),
+    #[cfg(feature = "lab")]
     Train(train::Arguments),
+    #[cfg(feature = "lab")]
     Eval(eval::Arguments),
+    #[cfg(feature = "lab")]
     Bench(bench::Arguments),
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Diagnose(diagnose::Command),
+    #[cfg(feature = "lab")]
     Import(import::Arguments),
+    #[cfg(feature = "lab")]
     Tables(tables::Arguments),
+    /// What the light program does not have.
+    #[cfg(not(feature = "lab"))]
+    #[command(external_subcommand)]
+    Other(Vec<std::ffi::OsString>),
 }
 
 fn main() -> ExitCode {
@@ -122,7 +134,7 @@ fn main() -> ExitCode {
     // Ctrl-C must not leave half-written files; destructors do not run then.
     let handler = ctrlc::set_handler(|| {
         // A server finishes what it has begun, unless it is told a second time.
-        if serve::ask_to_stop() {
+        if terrane_serve::ask_to_stop() {
             return;
         }
         IS_STOPPED.store(true, Ordering::Release);
@@ -151,6 +163,7 @@ fn main() -> ExitCode {
     }
     let common = &arguments.common;
     let outcome = match arguments.command {
+        #[cfg(feature = "lab")]
         Command::Demo(arguments) => demo::run(&arguments, common),
         Command::Encode(arguments) => encode::run(&arguments, common),
         Command::Decode(arguments) => decode::run(&arguments, common),
@@ -161,13 +174,22 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Shard(command) => shard::run(&command, common),
         Command::Generate(arguments) => generate::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Dataset(command) => dataset::run(&command, common),
+        #[cfg(feature = "lab")]
         Command::Train(arguments) => train::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Eval(arguments) => eval::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Bench(arguments) => bench::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Diagnose(command) => diagnose::run(&command, common),
+        #[cfg(feature = "lab")]
         Command::Import(arguments) => import::run(&arguments, common),
+        #[cfg(feature = "lab")]
         Command::Tables(arguments) => tables::run(&arguments, common),
+        #[cfg(not(feature = "lab"))]
+        Command::Other(words) => Err(commands::absent(&words)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -185,7 +207,7 @@ fn main() -> ExitCode {
 /// Takes as many threads as a machine can make use of: more only wait for each other, and every one has memory.
 fn limit_jobs(common: &mut Common) {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let most = MOST_JOBS.max(cores.saturating_mul(MOST_JOBS_PER_CORE));
+    let most = MAX_JOBS.max(cores.saturating_mul(MAX_JOBS_PER_CORE));
     if let (Some(asked), Some(most)) = (common.jobs, NonZeroUsize::new(most))
         && asked > most
     {

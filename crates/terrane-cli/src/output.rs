@@ -1,43 +1,11 @@
 //! What goes to standard output, and what is said on standard error.
 
-use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-
-/// Whether a character can change what a terminal shows of others: controls, and what turns the direction of writing.
-fn is_control(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_escaped) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if is_escaped(letter) {
-            // As JSON writes it, so that JSON still means the same.
-            out.push_str(&format!("\\u{:04x}", u32::from(letter)));
-        } else {
-            out.push(letter);
-        }
-    }
-    out.into()
-}
-
-/// A text from a file on one line, with its control characters shown instead of obeyed.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, is_control)
-}
-
-/// Lines of text without control characters.
-fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |letter| {
-        !matches!(letter, '\n' | '\t') && is_control(letter)
-    })
-}
+pub(crate) use terrane::one_line;
+use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
 const SETTINGS: [&str; 18] = [
@@ -63,28 +31,15 @@ const SETTINGS: [&str; 18] = [
 
 /// A message of the library as a user of the command reads it: with options instead of settings.
 fn with_options(message: &str) -> String {
-    SETTINGS
-        .iter()
-        .fold(message.to_owned(), |text, setting| {
-            let option = format!("--{}", setting.replace('_', "-"));
-            text.replace(&format!("`{setting}`"), &option)
-        })
+    SETTINGS.iter().fold(message.to_owned(), |text, setting| {
+        let option = format!("--{}", setting.replace('_', "-"));
+        text.replace(&format!("`{setting}`"), &option)
+    })
 }
 
-/// An error and its causes in one sentence, each said once: some errors quote their causes, others leave them to whoever
-/// prints them.
+/// An error and its causes in one sentence.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let part = cause.to_string();
-        if text.is_empty() {
-            text = part;
-        } else if !text.contains(&part) {
-            text.push_str(": ");
-            text.push_str(&part);
-        }
-    }
-    with_options(&text)
+    with_options(&terrane::sentence(error.as_ref()))
 }
 
 /// Says on standard error what went wrong; whatever it quotes, it is one line and tells no password.
@@ -99,7 +54,7 @@ pub(crate) fn complain(who: &str, sentence: &str) {
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out
-        .write_all(lines(text).as_bytes())
+        .write_all(plain_lines(text).as_bytes())
         .and_then(|()| out.flush())
     {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
@@ -158,20 +113,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_and_json_means_the_same() {
-        let name = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2066}é\n";
-        assert_eq!(
-            one_line(name),
-            "a\\u001b[2J\\u007f\\u009b\\u202e\\u2066é\\u000a"
-        );
-        assert_eq!(lines("a\tb\n"), "a\tb\n");
-        let json = serde_json::to_string(name).unwrap();
-        let back: String = serde_json::from_str(&lines(&json)).unwrap();
-        assert_eq!(back, name);
-        assert!(!lines(&json).contains(is_control));
-    }
-
-    #[test]
     fn settings_of_the_library_are_options_of_the_command() {
         let text = with_options("`max_error` must be above 0, not -1; see the feature `networks`");
         assert_eq!(
@@ -190,15 +131,5 @@ mod tests {
             table(&["name", "n"], &rows),
             "name      n\na       1.5\nlonger   10\n"
         );
-    }
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let file = std::io::Error::from(ErrorKind::NotFound);
-        let quoted = format!("a.tif: cannot be read: {file}; look for it");
-        let error = anyhow::Error::new(file).context(quoted.clone());
-        assert_eq!(sentence(&error), quoted);
-        let error = anyhow::anyhow!("no model").context("a.trn cannot be opened");
-        assert_eq!(sentence(&error), "a.trn cannot be opened: no model");
     }
 }

@@ -10,7 +10,7 @@
 
 use std::time::Instant;
 
-use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
+use terrane_codec::format::{Coding, MemoryLimit, Method, Record, Window};
 use terrane_codec::{Models, Rate, TileEncoder};
 
 fn main() {
@@ -21,6 +21,11 @@ fn main() {
     let side: usize = side.parse().unwrap();
     let value: f64 = value.parse().unwrap();
     let encoder = TileEncoder {
+        method: if model == "integers" {
+            Method::Integers
+        } else {
+            Method::Context
+        },
         model: match model.as_str() {
             "integers" => None,
             path => {

@@ -3,12 +3,14 @@
 //! An area is a rectangle of tiles that starts at a multiple of 2^`top` tiles, so that the overviews of its ground up to
 //! level `top` are its own: means of two by two pixels never cross its border, and no tile needs its neighbours.
 
+use serde::{Deserialize, Serialize};
 use terrane_format::{Pyramid, Window};
 
 use crate::Error;
 
 /// A rectangle of tiles at full resolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Area {
     /// Its first column of tiles.
     pub column: usize,
@@ -36,7 +38,8 @@ impl Area {
 }
 
 /// All areas of a raster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Division {
     /// The coarsest level that areas have by themselves; coarser ones need several.
     pub top: u8,

@@ -46,7 +46,7 @@ pub type Report<'a> = dyn FnMut(EncodeProgress) -> Result<(), Error> + 'a;
 /// What is to be made.
 #[derive(Debug)]
 pub struct Encoding<'a> {
-    /// The head of the file; statistics and the model's place are filled in.
+    /// The head of the file; statistics and the model's offset are filled in.
     pub header: Header,
     /// How tiles are coded.
     pub encoder: &'a TileEncoder,

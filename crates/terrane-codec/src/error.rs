@@ -32,7 +32,9 @@ pub enum Error {
         method: terrane_format::Method,
     },
     /// The model is not the one that the file was made with.
-    #[error("the file was made with the model {name} ({expected}), and this is another ({found}): give the right one with `model`")]
+    #[error(
+        "the file was made with the model {name} ({expected}), and this is another ({found}): give the right one with `model`"
+    )]
     OtherModel {
         /// The name of the model in the file.
         name: String,

@@ -1,10 +1,12 @@
-//! Half the resolution, and gaps that are filled smoothly from it, so that what has no data costs a codec little.
+//! Gaps that are filled smoothly from what lies around them, so that what has no data costs a codec little.
+
+use terrane_format::halve;
 
 /// Replaces every NaN of a grid by means of what lies around it, from coarse to fine; an empty grid becomes 0.
 ///
 /// Each coarser grid has the means of the valid among two by two; from the coarsest down, a gap takes the value of the
 /// pixel above it. What is valid stays as it is.
-pub(crate) fn fill(grid: &mut [f64], width: usize) {
+pub fn fill(grid: &mut [f64], width: usize) {
     let height = grid.len() / width.max(1);
     if !grid.iter().any(|value| value.is_nan()) {
         return;
@@ -26,30 +28,6 @@ pub(crate) fn fill(grid: &mut [f64], width: usize) {
             }
         }
     }
-}
-
-/// Rows at half the resolution: means of the valid among two by two.
-pub(crate) fn halve(rows: &[f64], width: usize) -> Vec<f64> {
-    let height = rows.len() / width;
-    let mut halved = Vec::with_capacity(width.div_ceil(2) * height.div_ceil(2));
-    for row in (0..height).step_by(2) {
-        for column in (0..width).step_by(2) {
-            let (mut sum, mut count) = (0.0, 0.0);
-            for (row, column) in [
-                (row, column),
-                (row, column + 1),
-                (row + 1, column),
-                (row + 1, column + 1),
-            ] {
-                if row < height && column < width && !rows[row * width + column].is_nan() {
-                    sum += rows[row * width + column];
-                    count += 1.0;
-                }
-            }
-            halved.push(if count > 0.0 { sum / count } else { f64::NAN });
-        }
-    }
-    halved
 }
 
 #[cfg(test)]

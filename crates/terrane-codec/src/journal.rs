@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
-use terrane_format::Header;
-use terrane_format::record;
+use terrane_format::{Header, read_exact_at, record};
 
 use crate::Error;
 use crate::measured::Measured;
-use crate::model::FileModel;
 use crate::tile::TileEncoder;
 
 /// The first bytes of a journal: whatever else has its name is not touched.
@@ -26,12 +24,41 @@ const ENTRY: usize = 8 + 4 + Measured::BYTES;
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    file: Mutex<File>,
+    /// Appended to under the lock, and read at offsets beside it.
+    file: File,
+    end: Mutex<()>,
     known: HashMap<u64, (u64, usize, Measured)>,
 }
 
 fn failed(error: std::io::Error) -> Error {
     Error::Format(error.into())
+}
+
+/// What tells one encoding from another: the head of its file, how tiles are coded, and its sources.
+fn fingerprint(header: &Header, encoder: &TileEncoder, identity: &str) -> Result<[u8; 32], Error> {
+    let TileEncoder {
+        // The header has the method, and names its model by the hash.
+        method: _,
+        model: _,
+        bits,
+        coding,
+        rate,
+        is_f32,
+        source_step_m,
+        effort,
+    } = encoder;
+    let settings = (
+        header,
+        bits,
+        coding,
+        rate,
+        is_f32,
+        source_step_m,
+        effort,
+        identity,
+    );
+    let text = serde_json::to_vec(&settings).map_err(|error| failed(error.into()))?;
+    Ok(Sha256::digest(text).into())
 }
 
 impl Journal {
@@ -43,22 +70,11 @@ impl Journal {
         encoder: &TileEncoder,
         identity: &str,
     ) -> Result<Self, Error> {
-        let model = encoder.model.as_ref().map(FileModel::sha256);
-        let settings = format!(
-            "{header:?} {model:?} {} {:?} {:?} {} {} {} {identity}",
-            encoder.bits,
-            encoder.coding,
-            encoder.rate,
-            encoder.is_f32,
-            encoder.source_step_m,
-            encoder.effort
-        );
-        let fingerprint: [u8; 32] = Sha256::digest(settings).into();
+        let fingerprint = fingerprint(header, encoder, identity)?;
         let mut file = OpenOptions::new()
             .read(true)
-            .write(true)
+            .append(true)
             .create(true)
-            .truncate(false)
             .open(path)
             .map_err(failed)?;
         let refuse = |reason| Error::Journal {
@@ -90,15 +106,15 @@ impl Journal {
                 end += (ENTRY + bytes) as u64;
             }
         } else {
-            file.seek(SeekFrom::Start(0)).map_err(failed)?;
+            file.set_len(0).map_err(failed)?;
             file.write_all(&MAGIC).map_err(failed)?;
             file.write_all(&fingerprint).map_err(failed)?;
         }
         file.set_len(end).map_err(failed)?;
-        file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
-            file: Mutex::new(file),
+            file,
+            end: Mutex::default(),
             known,
         })
     }
@@ -107,10 +123,7 @@ impl Journal {
     pub(crate) fn tile(&self, number: u64) -> Option<(Vec<u8>, Measured)> {
         let &(offset, length, measured) = self.known.get(&number)?;
         let mut bytes = vec![0; length];
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(offset)).ok()?;
-        file.read_exact(&mut bytes).ok()?;
-        file.seek(SeekFrom::End(0)).ok()?;
+        read_exact_at(&self.file, &mut bytes, offset).ok()?;
         record::check(&bytes, number).ok()?;
         Some((bytes, measured))
     }
@@ -125,8 +138,8 @@ impl Journal {
         entry.extend((bytes.len() as u32).to_le_bytes());
         entry.extend(measured.to_bytes());
         entry.extend_from_slice(bytes);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&entry).map_err(failed)
+        let _end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        (&self.file).write_all(&entry).map_err(failed)
     }
 
     /// Removes the journal: the file is whole.
@@ -142,10 +155,10 @@ fn entry(file: &mut File) -> Option<(u64, usize, Measured)> {
     let number = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
     let length = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index])) as usize;
     let measured = Measured::from_bytes(&std::array::from_fn(|index| head[12 + index]));
-    let place = file.stream_position().ok()?;
-    if place + length as u64 > file.metadata().ok()?.len() {
+    let position = file.stream_position().ok()?;
+    if position + length as u64 > file.metadata().ok()?.len() {
         return None;
     }
-    file.seek(SeekFrom::Start(place + length as u64)).ok()?;
+    file.seek(SeekFrom::Start(position + length as u64)).ok()?;
     Some((number, length, measured))
 }

@@ -13,7 +13,7 @@ const WEIGHTS: [[f64; 4]; 6] = [
     [1.0, -3.0, 3.0, -1.0],
 ];
 
-/// Weights of the four samples around a place t of [0, 1], and their first and second derivatives.
+/// Weights of the four samples around a position t of [0, 1], and their first and second derivatives.
 pub fn weights(t: f64) -> [[f64; 4]; 3] {
     let mut all = [[0.0; 4]; 3];
     for tap in 0..4 {
@@ -76,7 +76,24 @@ impl PixelJet {
         }
     }
 
-    /// The surface stretched in height.
+    /// The product of a weight along columns and one along rows, each with its first and second derivative.
+    #[must_use]
+    pub fn of_weights([x, dx, dxx]: [f64; 3], [y, dy, dyy]: [f64; 3]) -> Self {
+        let columns = Self {
+            value: x,
+            x: dx,
+            xx: dxx,
+            ..Self::default()
+        };
+        columns.times(Self {
+            value: y,
+            y: dy,
+            yy: dyy,
+            ..Self::default()
+        })
+    }
+
+    /// The surface scaled in height.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         self.times(Self {
@@ -86,17 +103,32 @@ impl PixelJet {
     }
 }
 
-/// The surface at a place in units of samples, where sample (column, row) lies at those coordinates.
+/// The surface at a position in units of samples, where sample (column, row) lies at those coordinates.
 pub fn interpolate(column: f64, row: f64, mut sample: impl FnMut(isize, isize) -> f64) -> PixelJet {
-    let (left, top) = (column.floor(), row.floor());
-    let samples = [-1, 0, 1, 2].map(|tap_row| {
-        [-1, 0, 1, 2].map(|tap_column| sample(left as isize + tap_column, top as isize + tap_row))
+    let Ok(jet) = try_interpolate(column, row, |column, row| {
+        Ok::<_, std::convert::Infallible>(sample(column, row))
     });
-    blend(&samples, column - left, row - top)
+    jet
 }
 
-/// The surface between the middle four of 4×4 samples, at a place of [0, 1]² between them.
-pub fn blend(samples: &[[f64; 4]; 4], x: f64, y: f64) -> PixelJet {
+/// As [`interpolate`], where a sample may fail.
+pub fn try_interpolate<E>(
+    column: f64,
+    row: f64,
+    mut sample: impl FnMut(isize, isize) -> Result<f64, E>,
+) -> Result<PixelJet, E> {
+    let (left, top) = (column.floor(), row.floor());
+    let mut samples = [[0.0; 4]; 4];
+    for (tap_row, samples) in (-1..).zip(&mut samples) {
+        for (tap_column, value) in (-1..).zip(samples) {
+            *value = sample(left as isize + tap_column, top as isize + tap_row)?;
+        }
+    }
+    Ok(interpolate_4x4(&samples, column - left, row - top))
+}
+
+/// The surface between the middle four of 4×4 samples, at a position of [0, 1]² between them.
+pub fn interpolate_4x4(samples: &[[f64; 4]; 4], x: f64, y: f64) -> PixelJet {
     let (horizontal, vertical) = (weights(x), weights(y));
     let mut jet = PixelJet::default();
     for (j, samples) in samples.iter().enumerate() {
@@ -118,8 +150,8 @@ pub fn blend(samples: &[[f64; 4]; 4], x: f64, y: f64) -> PixelJet {
     jet
 }
 
-/// The height alone of [`blend`], at a fraction of its cost.
-pub fn blend_height(samples: &[[f64; 4]; 4], x: f64, y: f64) -> f64 {
+/// The height alone of [`interpolate_4x4`], at a fraction of its cost.
+pub fn interpolate_4x4_height(samples: &[[f64; 4]; 4], x: f64, y: f64) -> f64 {
     let weights = |t: f64| {
         let mut weights = [0.0; 4];
         for row in WEIGHTS.iter().rev() {
@@ -139,7 +171,7 @@ pub fn blend_height(samples: &[[f64; 4]; 4], x: f64, y: f64) -> f64 {
 }
 
 /// A smooth step from 0 at t = 0 to 1 at t = 1 with its derivatives; both ends are flat to the second order.
-pub fn step(t: f64) -> [f64; 3] {
+fn step(t: f64) -> [f64; 3] {
     if t <= 0.0 {
         return [0.0, 0.0, 0.0];
     }
@@ -150,6 +182,32 @@ pub fn step(t: f64) -> [f64; 3] {
         t * t * t * (t * (t * 6.0 - 15.0) + 10.0),
         30.0 * t * t * (t * (t - 2.0) + 1.0),
         60.0 * t * (t * (2.0 * t - 3.0) + 1.0),
+    ]
+}
+
+/// The cells that cover a position on one axis, each with its weight and the weight's derivatives. Cells of `side` from 0
+/// on pass into each other up to `radius` beyond their borders; weights sum to 1.
+pub fn blend_weights(
+    position: f64,
+    cells: usize,
+    side: usize,
+    radius: f64,
+) -> Vec<(usize, [f64; 3])> {
+    let side = side as f64;
+    let own = ((position / side).floor().max(0.0) as usize).min(cells - 1);
+    let border = (position / side).round();
+    let distance = position - border * side;
+    let is_inner = border >= 1.0 && border < cells as f64;
+    if !is_inner || distance.abs() >= radius {
+        return vec![(own, [1.0, 0.0, 0.0])];
+    }
+    let right = border as usize;
+    let width = 2.0 * radius;
+    let [value, first, second] = step((distance + radius) / width);
+    let (first, second) = (first / width, second / (width * width));
+    vec![
+        (right - 1, [1.0 - value, -first, -second]),
+        (right, [value, first, second]),
     ]
 }
 
@@ -165,7 +223,10 @@ mod tests {
     fn the_height_alone_is_the_height() {
         let samples = [0, 1, 2, 3].map(|row| [0, 1, 2, 3].map(|column| wavy(column, row)));
         for (x, y) in [(0.0, 0.0), (0.3, 0.9), (1.0, 0.5), (0.71, 0.02)] {
-            assert_eq!(blend_height(&samples, x, y), blend(&samples, x, y).value);
+            assert_eq!(
+                interpolate_4x4_height(&samples, x, y),
+                interpolate_4x4(&samples, x, y).value
+            );
         }
     }
 
@@ -212,5 +273,20 @@ mod tests {
                 && (jet.xy + 2.0).abs() < 1e-9
                 && (jet.yy - 6.0).abs() < 1e-9
         );
+    }
+
+    #[test]
+    fn blend_weights_sum_to_one_and_pass_smoothly() {
+        for position in [
+            0.0, 0.5, 7.9, 13.99, 14.0, 15.2, 16.0, 17.3, 18.0, 31.0, 40.0, 47.9,
+        ] {
+            let weights = blend_weights(position, 3, 16, 2.0);
+            let sum: f64 = weights.iter().map(|(_, [value, ..])| value).sum();
+            let slope: f64 = weights.iter().map(|(_, [_, first, _])| first).sum();
+            assert!((sum - 1.0).abs() < 1e-12 && slope.abs() < 1e-12);
+        }
+        assert_eq!(blend_weights(16.0, 3, 16, 2.0)[0].1[0], 0.5);
+        assert_eq!(blend_weights(0.0, 3, 16, 2.0), [(0, [1.0, 0.0, 0.0])]);
+        assert_eq!(blend_weights(48.0, 3, 16, 2.0), [(2, [1.0, 0.0, 0.0])]);
     }
 }

@@ -33,19 +33,21 @@ pub mod step_search;
 pub mod surface;
 mod terrain;
 pub mod tile;
+pub mod tiling;
 
 pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use error::Error;
+pub use fill::fill;
 pub use measured::Measured;
 pub use model::{
-    ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel, TokenSurface,
-    UnknownProfile,
+    BuiltInNetwork, ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel,
+    TokenSurface, UnknownProfile,
 };
 pub use normalise::{Normalisation, Normalise};
 #[cfg(feature = "remote")]
 pub use remote::RemoteFile;
 pub use resources::Resources;
-pub use surface::{Sample, Surface};
+pub use surface::{InverseTransform, Sample, Surface};
 pub use terrain::{Terrain, TerrainOptions, source};
 pub use terrane_context as context;
 pub use terrane_format as format;

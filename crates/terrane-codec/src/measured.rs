@@ -9,7 +9,7 @@ pub struct Measured {
     pub pixels: u64,
     /// Sum of squares.
     pub squares: f64,
-    /// Greatest error.
+    /// Maximum error.
     pub max_error_m: f64,
     /// Lowest decoded height.
     pub lowest_m: f64,
@@ -79,8 +79,8 @@ impl Measured {
         ];
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.pixels.to_le_bytes());
-        for (place, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
-            place.copy_from_slice(&value.to_le_bytes());
+        for (slot, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
+            slot.copy_from_slice(&value.to_le_bytes());
         }
         bytes
     }

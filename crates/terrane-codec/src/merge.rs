@@ -23,7 +23,7 @@ pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn ByteSource>, Error> + 
 /// A file to be made of shards.
 #[derive(Debug)]
 pub struct Merge<'a> {
-    /// The head of the file; statistics and the model's place are filled in.
+    /// The head of the file; statistics and the model's offset are filled in.
     pub header: Header,
     /// How tiles of coarse overviews are coded.
     pub encoder: &'a TileEncoder,

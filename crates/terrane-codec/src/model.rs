@@ -58,13 +58,16 @@ pub trait TokenSurface: Debug + Send + Sync {
     fn jet(&self, column: f64, row: f64) -> PixelJet;
 }
 
+/// A network that comes with a program, and its file.
+pub type BuiltInNetwork = (Arc<dyn TokenModel>, &'static [u8]);
+
 /// What reads the models of networks.
 pub trait Networks: Sync {
     /// Reads a model from the bytes of its file, in so much memory.
     fn load(&self, bytes: &[u8], memory: MemoryLimit) -> Result<Arc<dyn TokenModel>, ModelError>;
 
     /// The models that come with it, with their files.
-    fn built_in(&self) -> &[(Arc<dyn TokenModel>, &'static [u8])];
+    fn built_in(&self) -> &[BuiltInNetwork];
 }
 
 /// What can be wrong with a model.
@@ -131,7 +134,7 @@ impl Models {
         }
     }
 
-    fn networks(&self) -> &'static [(Arc<dyn TokenModel>, &'static [u8])] {
+    fn networks(&self) -> &'static [BuiltInNetwork] {
         self.networks.map_or(&[], Networks::built_in)
     }
 
@@ -213,6 +216,15 @@ impl Profile {
             Self::Fast => "fast",
             Self::Standard => "standard",
             Self::Best => "best",
+        }
+    }
+
+    /// What it is for, in a few words.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Fast => "the quickest to decode",
+            Self::Standard => "between the two",
+            Self::Best => "the smallest files",
         }
     }
 

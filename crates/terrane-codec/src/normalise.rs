@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// Tiles flatter than this are taken to have this range, so that a flat tile divides by something.
-const LEAST_RANGE_M: f32 = 1e-6;
+const MIN_RANGE_M: f32 = 1e-6;
 
-/// The map between a tile's heights in metres and [0, 1], by its least and greatest height.
+/// The map between a tile's heights in metres and [0, 1], by its minimum and maximum height.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Normalisation {
-    /// The least height.
+    /// The minimum height.
     pub low_m: f32,
-    /// Greatest minus least height, at least a micrometre.
+    /// Maximum minus minimum height, at least a micrometre.
     pub range_m: f32,
 }
 
@@ -18,7 +18,7 @@ pub struct Normalisation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalise {
-    /// Least height to 0, greatest to 1: what the authors' code does.
+    /// Minimum height to 0, maximum to 1: what the authors' code does.
     MinMax,
     /// Mean to 0, standard deviation to 1: what the paper says.
     ZScore,
@@ -41,7 +41,7 @@ impl Normalisation {
         let high_m = heights_m.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         Self {
             low_m,
-            range_m: (high_m - low_m).max(LEAST_RANGE_M),
+            range_m: (high_m - low_m).max(MIN_RANGE_M),
         }
     }
 
@@ -60,7 +60,7 @@ impl Normalisation {
             / count;
         Self {
             low_m: mean as f32,
-            range_m: (variance.sqrt() as f32).max(LEAST_RANGE_M),
+            range_m: (variance.sqrt() as f32).max(MIN_RANGE_M),
         }
     }
 

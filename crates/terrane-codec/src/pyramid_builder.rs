@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window};
+use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window, halve};
 
 use crate::Error;
 use crate::encode::Heights;
-use crate::fill::halve;
 use crate::journal::Journal;
 use crate::measured::Measured;
 use crate::parallel::in_parallel;

@@ -1,6 +1,6 @@
 //! The border between tokens and symbols: after training, each channel of a tile is rounded to its own step.
 //!
-//! A channel's step is its greatest magnitude divided by the greatest symbol, rounded to a 16-bit float, because that is
+//! A channel's step is its maximum magnitude divided by the maximum symbol, rounded to a 16-bit float, because that is
 //! what is stored. Symbols are integers within ±(2^(bits−1) − 1).
 
 use half::f16;
@@ -17,14 +17,14 @@ pub struct Quantised {
     pub symbols: Vec<i16>,
 }
 
-/// The greatest symbol of a width in bits, from 2 to 16.
-pub fn greatest_symbol(bits: u32) -> i16 {
+/// The maximum symbol of a width in bits, from 2 to 16.
+pub fn max_symbol(bits: u32) -> i16 {
     ((1_i32 << (bits.clamp(2, 16) - 1)) - 1) as i16
 }
 
 /// Rounds tokens `[count, channels]` of one tile to symbols of so many bits.
 pub fn quantise(tokens: &[f32], channels: usize, bits: u32) -> Quantised {
-    let greatest = f32::from(greatest_symbol(bits));
+    let max = f32::from(max_symbol(bits));
     let steps: Vec<f16> = (0..channels)
         .map(|channel| {
             let most = tokens
@@ -33,7 +33,7 @@ pub fn quantise(tokens: &[f32], channels: usize, bits: u32) -> Quantised {
                 .step_by(channels)
                 .fold(0.0_f32, |most, value| most.max(value.abs()));
             // A step that is too large for a 16-bit float is the largest there is.
-            f16::from_f32(most / greatest).min(f16::MAX)
+            f16::from_f32(most / max).min(f16::MAX)
         })
         .collect();
     let symbols = tokens
@@ -41,11 +41,11 @@ pub fn quantise(tokens: &[f32], channels: usize, bits: u32) -> Quantised {
         .enumerate()
         .map(|(index, value)| {
             let step = steps[index % channels].to_f32();
-            // A channel of noughts, or one too small for a 16-bit float, has no step: its symbols are 0.
+            // A channel of zeros, or one too small for a 16-bit float, has no step: its symbols are 0.
             if step == 0.0 {
                 0
             } else {
-                (value / step).round_ties_even().clamp(-greatest, greatest) as i16
+                (value / step).round_ties_even().clamp(-max, max) as i16
             }
         })
         .collect();
@@ -116,7 +116,7 @@ mod tests {
         for bits in [16, 8, 4, 2] {
             let quantised = quantise(&tokens(), 32, bits);
             let per_symbol = (quantised.shannon_bits() - 32.0 * 16.0) / (257.0 * 32.0);
-            let most = f64::from(2 * i32::from(greatest_symbol(bits)) + 1)
+            let most = f64::from(2 * i32::from(max_symbol(bits)) + 1)
                 .min(257.0)
                 .log2();
             assert!(
@@ -133,7 +133,7 @@ mod tests {
             let quantised = quantise(&tokens, 32, bits);
             for (index, (before, after)) in tokens.iter().zip(quantised.tokens()).enumerate() {
                 let step = quantised.steps[index % 32].to_f32();
-                // A step rounded down clips the greatest value by a little more.
+                // A step rounded down clips the max value by a little more.
                 let slack = before.abs() * 2_f32.powi(-11);
                 assert!(
                     (before - after).abs() <= 0.5 * step + slack,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_of_noughts_and_one_too_small_stay_nought() {
+    fn a_channel_of_zeros_and_one_too_small_stay_nought() {
         let quantised = quantise(&[0.0, 1e-12, 0.0, -1e-12], 2, 8);
         assert_eq!(quantised.symbols, [0; 4]);
         assert_eq!(quantised.tokens(), [0.0; 4]);

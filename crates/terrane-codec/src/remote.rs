@@ -26,13 +26,13 @@ use url::Url;
 use crate::address::{RemoteOptions, is_address, public_address, without_secrets};
 
 /// Bytes per second that must come once the time of a read is over.
-const LEAST_RATE: f64 = 16_384.0;
+const MIN_RATE: f64 = 16_384.0;
 /// How often a request that failed is sent again.
-const MOST_RETRIES: usize = 3;
+const MAX_RETRIES: usize = 3;
 /// A single request has no time of its own; this is as good as none.
 const ENDLESS: Duration = Duration::from_hours(24);
 /// Characters of what a server said that are shown.
-const MOST_REASON: usize = 200;
+const MAX_REASON: usize = 200;
 
 /// A file behind an address: `https://…`, `s3://…` and what else `object_store` knows. Keys of a store are taken from
 /// the environment, as its own tools do; a name and a password, or a signature after `?`, are sent to the web server
@@ -121,7 +121,7 @@ impl RemoteFile {
         }
         let text = cause.to_string();
         let line = text.lines().next().unwrap_or_default();
-        let brief: String = line.chars().take(MOST_REASON).collect();
+        let brief: String = line.chars().take(MAX_REASON).collect();
         let brief = brief.trim_end_matches([' ', ':']);
         self.error(without_secrets(brief))
     }
@@ -172,7 +172,7 @@ impl ByteSource for RemoteFile {
             let mut parts = answer.into_stream();
             let mut bytes = Vec::new();
             loop {
-                let earned = Duration::from_secs_f64(bytes.len() as f64 / LEAST_RATE);
+                let earned = Duration::from_secs_f64(bytes.len() as f64 / MIN_RATE);
                 let Some(part) = self.until(deadline + earned, parts.try_next()).await? else {
                     return Ok(bytes);
                 };
@@ -194,7 +194,7 @@ impl ByteSource for RemoteFile {
     }
 }
 
-/// The store behind an address, and the place of the file in it.
+/// The store behind an address, and the path of the file in it.
 fn open_store(url: &Url, timeout: Duration) -> object_store::Result<(Box<dyn ObjectStore>, Path)> {
     let is_web = matches!(url.scheme(), "http" | "https");
     // A signed address is a web server's, whoever runs it.
@@ -203,7 +203,7 @@ fn open_store(url: &Url, timeout: Duration) -> object_store::Result<(Box<dyn Obj
         scheme => scheme,
     };
     let retry = RetryConfig {
-        max_retries: MOST_RETRIES,
+        max_retries: MAX_RETRIES,
         retry_timeout: timeout,
         ..RetryConfig::default()
     };

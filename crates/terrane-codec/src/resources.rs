@@ -5,7 +5,7 @@ use terrane_format::MemoryLimit;
 use crate::Error;
 
 /// More threads than this wait for each other rather than work.
-const MOST_JOBS: usize = 256;
+const MAX_JOBS: usize = 256;
 
 /// Threads and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Resources {
         self.memory
             .check("one tile", bytes, "take smaller tiles, or ")?;
         let most = usize::try_from(self.memory.bytes / bytes.max(1)).unwrap_or(usize::MAX);
-        Ok(self.jobs.clamp(1, most.clamp(1, MOST_JOBS)))
+        Ok(self.jobs.clamp(1, most.clamp(1, MAX_JOBS)))
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
         };
         assert_eq!(resources(8, 1000).jobs_of(10).unwrap(), 8);
         assert_eq!(resources(8, 1000).jobs_of(300).unwrap(), 3);
-        assert_eq!(resources(5000, 1 << 40).jobs_of(1).unwrap(), MOST_JOBS);
+        assert_eq!(resources(5000, 1 << 40).jobs_of(1).unwrap(), MAX_JOBS);
         assert_eq!(resources(0, 1000).jobs_of(1).unwrap(), 1);
         let error = resources(8, 1_000_000).jobs_of(2_000_000).unwrap_err();
         assert!(error.to_string().contains("`memory_limit`"), "{error}");

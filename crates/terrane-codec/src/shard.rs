@@ -335,10 +335,10 @@ impl ShardFile {
         let found = self
             .entries
             .binary_search_by_key(&number, |entry| entry.number);
-        let Ok(place) = found else {
+        let Ok(index) = found else {
             return Ok(None);
         };
-        let entry = &self.entries[place];
+        let entry = &self.entries[index];
         Ok(Some((self.record(entry)?, entry.measured)))
     }
 

@@ -31,6 +31,8 @@ pub struct Slope {
     pub min: f64,
     /// The steepest that is believed.
     pub max: f64,
+    /// What is taken where two tries contradict each other, as a magnitude.
+    pub contradicted: f64,
 }
 
 /// A search that corrects a step until what is measured is near its target.
@@ -72,12 +74,19 @@ impl StepSearch {
 
     /// Corrects the step by what it gave.
     pub fn correct(&mut self, reached: f64) {
-        let Slope { first, min, max } = self.slope;
+        let Slope {
+            first,
+            min,
+            max,
+            contradicted,
+        } = self.slope;
         let (step, value) = (self.step.ln(), reached.max(1e-12).ln());
-        let found = self.last.map(|(at, last)| (value - last) / (step - at));
-        // Two tries that contradict each other say nothing.
-        let found = found.filter(|found| found.is_finite() && found * first > 0.0);
-        let steep = found.unwrap_or(first).abs().clamp(min, max).copysign(first);
+        let steep = match self.last.map(|(at, last)| (value - last) / (step - at)) {
+            None => first.abs(),
+            Some(found) if found.is_finite() && found * first > 0.0 => found.abs(),
+            Some(_) => contradicted,
+        };
+        let steep = steep.clamp(min, max).copysign(first);
         let correction = -self.miss(reached) / steep;
         self.last = Some((step, value));
         self.step *= correction.clamp(-MAX_CORRECTION, MAX_CORRECTION).exp();
@@ -102,9 +111,10 @@ mod tests {
             first: -0.6,
             min: 0.1,
             max: 4.0,
+            contradicted: 0.6,
         };
         let mut search = StepSearch::new(0.1, 1.0, slope);
-        let tries = (0..).find(|_| {
+        let tries = (0..100).find(|_| {
             let reached = measure(search.step());
             let is_near = search.miss(reached).abs() < 1e-3;
             search.correct(reached);
@@ -119,6 +129,7 @@ mod tests {
             first: 0.8,
             min: 0.1,
             max: 4.0,
+            contradicted: 0.6,
         };
         let mut search = StepSearch::new(1.0, 2.0, slope);
         assert!(!search.is_stuck(5.0));

@@ -1,20 +1,19 @@
 //! The continuous surface of a file: height, gradient and curvature at any point, C² everywhere.
 //!
 //! Every tile has a surface of its own that passes through its heights at pixel centres: the networks of its tokens plus
-//! what they left over, or the kernel through its heights. Between the last pixel centres of two tiles, one passes into
-//! the other; at the centres themselves each tile is alone, so decoding a tile never needs its neighbours.
+//! their residual, or the kernel through its heights. A [`Tiling`] makes one surface of them.
+
+use std::sync::Arc;
 
 use terrane_format::{LevelTile, TileId};
 
 use crate::Error;
-use crate::kernel::{PixelJet, interpolate, step};
+use crate::kernel::PixelJet;
 use crate::model::FileModel;
 use crate::parallel::in_parallel;
 use crate::terrain::Terrain;
 use crate::tile::Tile;
-
-/// Half the width, in pixels, of the band in which one tile passes into the next: up to the pixel centres.
-const BAND: f64 = 0.5;
+use crate::tiling::Tiling;
 
 /// Points of one tile that a thread takes at a time.
 const POINTS: usize = 4096;
@@ -30,81 +29,94 @@ pub struct Sample {
     pub hessian: [f64; 3],
 }
 
+/// The way from a map back to the pixels of a raster.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InverseTransform {
+    origin: [f64; 2],
+    /// Change of the column and of the row per unit of x.
+    by_x: [f64; 2],
+    /// The same per unit of y.
+    by_y: [f64; 2],
+}
+
+impl InverseTransform {
+    /// The inverse of a transform in GDAL's order; `None` where it has none.
+    pub fn of(transform: [f64; 6]) -> Option<Self> {
+        let [origin_x, a, b, origin_y, c, d] = transform;
+        let determinant = a * d - b * c;
+        let has_inverse = determinant != 0.0 && determinant.is_finite();
+        has_inverse.then(|| Self {
+            origin: [origin_x, origin_y],
+            by_x: [d / determinant, -c / determinant],
+            by_y: [-b / determinant, a / determinant],
+        })
+    }
+
+    /// Column and row of a point of the map.
+    pub fn pixel(&self, x: f64, y: f64) -> (f64, f64) {
+        let (x, y) = (x - self.origin[0], y - self.origin[1]);
+        (
+            self.by_x[0] * x + self.by_y[0] * y,
+            self.by_x[1] * x + self.by_y[1] * y,
+        )
+    }
+
+    /// A surface in map units from one in pixels, by the chain rule.
+    pub fn sample(&self, jet: PixelJet) -> Sample {
+        let first = |v: [f64; 2]| jet.x * v[0] + jet.y * v[1];
+        let second = |v: [f64; 2], w: [f64; 2]| {
+            jet.xx * v[0] * w[0] + jet.xy * (v[0] * w[1] + v[1] * w[0]) + jet.yy * v[1] * w[1]
+        };
+        let Self { by_x, by_y, .. } = *self;
+        Sample {
+            height: jet.value,
+            gradient: [first(by_x), first(by_y)],
+            hessian: [second(by_x, by_x), second(by_x, by_y), second(by_y, by_y)],
+        }
+    }
+}
+
 /// The surface of a file.
 #[derive(Debug)]
 pub struct Surface<'a> {
     terrain: &'a Terrain,
-    width: usize,
-    height: usize,
-    side: usize,
-    corner: [f64; 6],
-    /// Pixels per map unit: column by x, column by y, row by x, row by y.
-    inverse: [f64; 4],
+    tiling: Tiling,
+    inverse: InverseTransform,
 }
 
 impl<'a> Surface<'a> {
     pub(crate) fn new(terrain: &'a Terrain) -> Result<Self, Error> {
         let header = terrain.header();
-        let corner = terrain.corner_affine();
-        let [_, a, b, _, c, d] = corner;
-        let determinant = a * d - b * c;
-        if determinant == 0.0 || !determinant.is_finite() {
-            return Err(Error::Setting {
+        let inverse =
+            InverseTransform::of(terrain.corner_affine()).ok_or_else(|| Error::Setting {
                 what: "the transform of the raster",
                 must: "invertible",
                 value: format!("{:?}", header.affine),
-            });
-        }
+            })?;
         let (width, height) = header.pyramid.size(0).unwrap_or_default();
-        Ok(Self {
-            terrain,
-            corner,
+        let tiling = Tiling {
             width: width as usize,
             height: height as usize,
             side: header.pyramid.side().into(),
-            inverse: [
-                d / determinant,
-                -b / determinant,
-                -c / determinant,
-                a / determinant,
-            ],
+        };
+        Ok(Self {
+            terrain,
+            tiling,
+            inverse,
         })
     }
 
     /// Pixel coordinates of a point: the first pixel reaches from 0 to 1.
     pub fn pixel(&self, x: f64, y: f64) -> (f64, f64) {
-        let [x0, _, _, y0, _, _] = self.corner;
-        let [column_x, column_y, row_x, row_y] = self.inverse;
-        (
-            column_x * (x - x0) + column_y * (y - y0),
-            row_x * (x - x0) + row_y * (y - y0),
-        )
+        self.inverse.pixel(x, y)
     }
 
     /// The surface at a point of the map; an error where there is no data.
     pub fn at(&self, x: f64, y: f64) -> Result<Sample, Error> {
         let (column, row) = self.pixel(x, y);
-        let jet = self
-            .at_pixel(column, row)?
-            .ok_or(Error::NoHeight { x, y })?;
-        // Derivatives of the column and of the row with respect to x and to y.
-        let [column_x, column_y, row_x, row_y] = self.inverse;
-        let second = |a: [f64; 2], b: [f64; 2]| {
-            jet.xx * a[0] * b[0] + jet.xy * (a[0] * b[1] + a[1] * b[0]) + jet.yy * a[1] * b[1]
-        };
-        let (along_x, along_y) = ([column_x, row_x], [column_y, row_y]);
-        Ok(Sample {
-            height: jet.value,
-            gradient: [
-                jet.x * column_x + jet.y * row_x,
-                jet.x * column_y + jet.y * row_y,
-            ],
-            hessian: [
-                second(along_x, along_x),
-                second(along_x, along_y),
-                second(along_y, along_y),
-            ],
-        })
+        let jet = self.at_pixel(column, row)?;
+        let jet = jet.ok_or(Error::NoHeight { x, y })?;
+        Ok(self.inverse.sample(jet))
     }
 
     /// The surface at many points, in their order; `None` where there is no data. They are taken tile by tile, so that
@@ -117,7 +129,8 @@ impl<'a> Surface<'a> {
         let tile = |&(x, y): &(f64, f64)| {
             let (column, row) = self.pixel(x, y);
             // A cast takes what is outside, or no number, to the nearest tile: there is no height there anyway.
-            (row as usize / self.side, column as usize / self.side)
+            let side = self.tiling.side;
+            (row as usize / side, column as usize / side)
         };
         let mut order: Vec<usize> = (0..points.len()).collect();
         order.sort_by_cached_key(|&index| tile(&points[index]));
@@ -146,95 +159,34 @@ impl<'a> Surface<'a> {
         Ok(samples)
     }
 
-    /// The height at a place in pixels, or `None` where there is no data.
+    /// The height at a position in pixels, or `None` where there is no data.
     pub fn height_at_pixel(&self, column: f64, row: f64) -> Result<Option<f64>, Error> {
         Ok(self.at_pixel(column, row)?.map(|jet| jet.value))
     }
 
     fn at_pixel(&self, column: f64, row: f64) -> Result<Option<PixelJet>, Error> {
-        let is_inside = (0.0..=self.width as f64).contains(&column)
-            && (0.0..=self.height as f64).contains(&row);
-        if !is_inside {
-            return Ok(None);
-        }
-        let (pixel_column, pixel_row) = (
-            (column as usize).min(self.width - 1),
-            (row as usize).min(self.height - 1),
-        );
-        let own = TileId {
-            column: pixel_column / self.side,
-            row: pixel_row / self.side,
-        };
-        let Some(tile) = self.tile(own)? else {
+        let Some(pixel) = self.tiling.pixel(column, row) else {
             return Ok(None);
         };
-        if tile.is_missing(
-            pixel_column - tile.window.column,
-            pixel_row - tile.window.row,
-        ) {
+        let Some(tile) = self.tile(self.tiling.tile(pixel))? else {
+            return Ok(None);
+        };
+        if tile.is_missing(pixel.0 - tile.window.column, pixel.1 - tile.window.row) {
             return Ok(None);
         }
-        // Neighbours without data take no part; the others share the band along the border.
-        let mut sum = PixelJet::default();
-        let mut whole = PixelJet::default();
-        for (tile_row, y) in self.shares(row, own.row, self.height) {
-            for (tile_column, x) in self.shares(column, own.column, self.width) {
-                let Some(tile) = self.tile(TileId {
-                    column: tile_column,
-                    row: tile_row,
-                })?
-                else {
-                    continue;
-                };
-                let weight = PixelJet {
-                    value: x[0],
-                    x: x[1],
-                    xx: x[2],
-                    ..PixelJet::default()
-                }
-                .times(PixelJet {
-                    value: y[0],
-                    y: y[1],
-                    yy: y[2],
-                    ..PixelJet::default()
-                });
-                if weight == PixelJet::default() {
-                    continue;
-                }
-                sum = sum.plus(self.tile_jet(&tile, column, row)?.times(weight));
-                whole = whole.plus(weight);
-            }
-        }
-        if whole.value < 1.0 - 1e-9 {
-            // A neighbour is absent: what is left of the band belongs to this tile.
-            return self.tile_jet(&tile, column, row).map(Some);
-        }
-        Ok(Some(sum))
+        self.tiling.blend(column, row, |id| {
+            let tile = self.tile(id)?;
+            tile.map(|tile| self.tile_jet(&tile, id, column, row))
+                .transpose()
+        })
     }
 
-    fn tile(&self, id: TileId) -> Result<Option<std::sync::Arc<Tile>>, Error> {
+    fn tile(&self, id: TileId) -> Result<Option<Arc<Tile>>, Error> {
         self.terrain.tile(LevelTile { level: 0, id })
     }
 
-    /// Tiles that cover a place on one axis, with their shares.
-    fn shares(&self, position: f64, own: usize, size: usize) -> Vec<(usize, [f64; 3])> {
-        let border = (position / self.side as f64).round();
-        let distance = position - border * self.side as f64;
-        let is_inner = border >= 1.0 && (border * self.side as f64) < size as f64;
-        if !is_inner || distance.abs() >= BAND {
-            return vec![(own, [1.0, 0.0, 0.0])];
-        }
-        let right = border as usize;
-        let [value, first, second] = step((distance + BAND) / (2.0 * BAND));
-        let (first, second) = (first / (2.0 * BAND), second / (4.0 * BAND * BAND));
-        vec![
-            (right - 1, [1.0 - value, -first, -second]),
-            (right, [value, first, second]),
-        ]
-    }
-
     /// The surface of one tile, which may be asked a little beyond its border.
-    fn tile_jet(&self, tile: &Tile, column: f64, row: f64) -> Result<PixelJet, Error> {
+    fn tile_jet(&self, tile: &Tile, id: TileId, column: f64, row: f64) -> Result<PixelJet, Error> {
         let window = tile.window;
         let (x, y) = (column - window.column as f64, row - window.row as f64);
         let model = self.terrain.decoder().model.as_ref();
@@ -243,78 +195,17 @@ impl<'a> Surface<'a> {
         {
             return Ok(jet);
         }
-        let mut failed = None;
-        let jet = interpolate(column - 0.5, row - 0.5, |column, row| {
-            self.node(tile, column, row).unwrap_or_else(|error| {
-                failed = Some(error);
-                0.0
-            })
-        });
-        failed.map_or(Ok(jet), Err)
-    }
-
-    /// The height at a pixel centre, of this tile or a neighbour; beyond all data it goes on quadratically, or as well as
-    /// the samples there are allow.
-    fn node(&self, tile: &Tile, column: isize, row: isize) -> Result<f64, Error> {
-        if let Some(height) = self.known(tile, column, row)? {
-            return Ok(height);
-        }
-        let window = tile.window;
-        let into = |index: isize, start: usize, size: usize| {
-            index.clamp(start.cast_signed(), (start + size).cast_signed() - 1)
-        };
-        // Back into the raster; where the neighbour has no data, back into this tile.
-        let raster = (into(column, 0, self.width), into(row, 0, self.height));
-        let (inner_column, inner_row) = if self.known(tile, raster.0, raster.1)?.is_some() {
-            raster
-        } else {
-            (
-                into(column, window.column, window.width),
-                into(row, window.row, window.height),
-            )
-        };
-        let (columns, rows) = (column - inner_column, row - inner_row);
-        let back = |steps: isize| {
-            self.known(
-                tile,
-                inner_column - steps * columns.signum(),
-                inner_row - steps * rows.signum(),
-            )
-        };
-        let distance = columns.abs().max(rows.abs()) as f64;
-        Ok(match (back(0)?, back(1)?, back(2)?) {
-            (Some(first), Some(second), Some(third)) => {
-                first
-                    + distance * (1.5 * first - 2.0 * second + 0.5 * third)
-                    + 0.5 * distance * distance * (first - 2.0 * second + third)
+        self.tiling.kernel(id, column, row, |column, row| {
+            let at = |tile: &Tile| {
+                let window = tile.window;
+                tile.heights[(row - window.row) * window.width + column - window.column]
+            };
+            let pixel_tile = self.tiling.tile((column, row));
+            if pixel_tile == id {
+                return Ok(Some(at(tile)));
             }
-            (Some(first), Some(second), None) => first + distance * (first - second),
-            (Some(first), ..) => first,
-            (None, ..) => 0.0,
+            let neighbour = self.tile(pixel_tile)?;
+            Ok(neighbour.map(|tile| at(&tile)))
         })
-    }
-
-    fn known(&self, tile: &Tile, column: isize, row: isize) -> Result<Option<f64>, Error> {
-        let (Ok(column), Ok(row)) = (usize::try_from(column), usize::try_from(row)) else {
-            return Ok(None);
-        };
-        if column >= self.width || row >= self.height {
-            return Ok(None);
-        }
-        let window = tile.window;
-        let at = |tile: &Tile| {
-            let window = tile.window;
-            tile.heights[(row - window.row) * window.width + column - window.column]
-        };
-        let is_own = (window.column..window.column + window.width).contains(&column)
-            && (window.row..window.row + window.height).contains(&row);
-        if is_own {
-            return Ok(Some(at(tile)));
-        }
-        let neighbour = self.tile(TileId {
-            column: column / self.side,
-            row: row / self.side,
-        })?;
-        Ok(neighbour.map(|tile| at(&tile)))
     }
 }

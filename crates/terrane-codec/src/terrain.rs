@@ -1,4 +1,4 @@
-//! An open neural terrain file.
+//! An open terrane file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

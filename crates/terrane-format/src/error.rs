@@ -32,8 +32,8 @@ pub enum Error {
         /// Rows of the grid.
         rows: usize,
     },
-    /// The file does not start as a neural terrain file does.
-    #[error("this is not a neural terrain file")]
+    /// The file does not start as a terrane file does.
+    #[error("this is not a terrane file")]
     NotTerrane,
     /// The bytes are not what the specification says.
     #[error("the {what} is damaged at byte {offset}: {reason}")]

@@ -21,6 +21,11 @@ const CHECKED: usize = limits::HEAD - 4;
 
 /// By how much a decoded height may differ from its source, at every valid pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields, rename_all = "snake_case")
+)]
 pub enum ErrorBound {
     /// Without a bound.
     None,
@@ -35,6 +40,11 @@ pub enum ErrorBound {
 
 /// GeoTIFF's keys, as they were.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct GeoKeys {
     /// The directory.
     pub directory: Vec<u16>,
@@ -46,10 +56,16 @@ pub struct GeoKeys {
 
 /// How the source stored its heights, so that a decoded raster is like it.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Samples {
     /// NumPy's name of the type, as `float32`.
     pub kind: String,
     /// The value of pixels without data.
+    #[cfg_attr(feature = "serde", serde(with = "crate::nodata"))]
     pub nodata: Option<f64>,
     /// What a stored value is multiplied with.
     pub scale: f64,
@@ -76,8 +92,14 @@ impl Default for Samples {
 
 /// The model that decodes the tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct ModelId {
     /// SHA-256 of its file.
+    #[cfg_attr(feature = "serde", serde(with = "hex::serde"))]
     pub sha256: [u8; 32],
     /// Its name.
     pub name: String,
@@ -89,6 +111,11 @@ pub struct ModelId {
 
 /// A part of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Extent {
     /// Its first byte.
     pub offset: u64,
@@ -100,6 +127,11 @@ pub struct Extent {
 
 /// What is known of all valid heights at full resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Statistics {
     /// Pixels with data.
     pub pixels: u64,
@@ -115,8 +147,21 @@ pub struct Statistics {
     pub highest_m: f64,
 }
 
+impl Statistics {
+    /// Whether nothing was measured, as before an encoding.
+    #[cfg(feature = "serde")]
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The head of a file, without its index.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Header {
     /// The raster, its levels and tiles.
     pub pyramid: Pyramid,
@@ -140,6 +185,10 @@ pub struct Header {
     /// The bound of every height's error.
     pub bound: ErrorBound,
     /// What was measured.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "Statistics::is_empty")
+    )]
     pub statistics: Statistics,
     /// The model, where the method needs one.
     pub model: Option<ModelId>,
@@ -486,4 +535,303 @@ fn parse_model(chunk: &[u8]) -> Result<ModelId> {
         address,
         embedded: (extent.length > 0).then_some(extent),
     })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    const PAGES: [PageLocation; 1] = [PageLocation {
+        offset: 20_000,
+        length: 77,
+        crc: 0xdead_beef,
+    }];
+
+    /// A head with every field and every chunk.
+    pub(crate) fn full() -> Header {
+        Header {
+            pyramid: Pyramid::new(1000, 700, 256, 3).unwrap(),
+            method: Method::Context,
+            affine: [2_600_000.0, 0.5, 0.0, 1_200_000.0, 0.0, -0.5],
+            is_georeferenced: true,
+            pixel_is_point: true,
+            epsg: [2056, 5728],
+            geo_keys: GeoKeys {
+                directory: vec![1, 1, 0, 1, 1024, 0, 1, 1],
+                doubles: vec![0.1, -7.5e300],
+                text: "CH1903+|".into(),
+            },
+            wkt: "PROJCRS[\"CH1903+ / LV95\"]".into(),
+            samples: Samples {
+                kind: "int16".into(),
+                nodata: Some(-9999.0),
+                scale: 0.1,
+                offset: 5.0,
+                unit: "metre".into(),
+                description: "Höhe".into(),
+            },
+            bound: ErrorBound::MaxError(0.25),
+            statistics: Statistics {
+                pixels: 700_000,
+                tiles: 17,
+                rmse_m: 0.07,
+                max_error_m: 0.25,
+                lowest_m: 410.5,
+                highest_m: 1203.0,
+            },
+            model: Some(ModelId {
+                sha256: [7; 32],
+                name: "context".into(),
+                address: "https://example.org/context.safetensors".into(),
+                embedded: Some(Extent {
+                    offset: 16_384,
+                    length: 3000,
+                    crc: 5,
+                }),
+            }),
+        }
+    }
+
+    /// A head with as little as there can be.
+    pub(crate) fn least() -> Header {
+        Header {
+            pyramid: Pyramid::new(40, 30, 16, 1).unwrap(),
+            method: Method::Integers,
+            affine: [0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+            is_georeferenced: false,
+            pixel_is_point: false,
+            epsg: [0; 2],
+            geo_keys: GeoKeys::default(),
+            wkt: String::new(),
+            samples: Samples::default(),
+            bound: ErrorBound::None,
+            statistics: Statistics::default(),
+            model: None,
+        }
+    }
+
+    /// Gives a changed head its checksum, as a hostile writer would.
+    pub(crate) fn seal(head: &mut [u8]) {
+        let crc = crc32c(&head[..CHECKED]);
+        head[CHECKED..limits::HEAD].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    fn bytes(header: &Header) -> Vec<u8> {
+        header.to_bytes(99_999, 4096, &PAGES).unwrap()
+    }
+
+    /// Where a chunk starts.
+    fn chunk(head: &[u8], tag: [u8; 4]) -> usize {
+        let mut offset = FIXED;
+        while head[offset..offset + 4] != tag {
+            let mut length = [0; 4];
+            length.copy_from_slice(&head[offset + 4..offset + 8]);
+            offset += 8 + u32::from_le_bytes(length) as usize;
+        }
+        offset
+    }
+
+    /// What is said of a head that was changed and sealed again.
+    fn fault(header: &Header, change: impl FnOnce(&mut Vec<u8>)) -> Error {
+        let mut head = bytes(header);
+        change(&mut head);
+        seal(&mut head);
+        Header::parse(&head).unwrap_err()
+    }
+
+    #[test]
+    fn heads_come_back() {
+        let mut headers = vec![full(), least()];
+        headers.extend(
+            Method::ALL
+                .iter()
+                .map(|&method| Header { method, ..full() }),
+        );
+        for as_f32 in [false, true] {
+            headers.push(Header {
+                bound: ErrorBound::Lossless { as_f32 },
+                ..least()
+            });
+        }
+        for header in headers {
+            let head = bytes(&header);
+            assert_eq!(head.len(), limits::HEAD);
+            let (back, length, page_tiles, pages) = Header::parse(&head).unwrap();
+            assert_eq!(back, header);
+            assert_eq!((length, page_tiles, &pages[..]), (99_999, 4096, &PAGES[..]));
+            assert_eq!(bytes(&back), head);
+        }
+    }
+
+    #[test]
+    fn a_head_of_any_other_length_is_refused() {
+        let head = bytes(&full());
+        for length in 0..head.len() {
+            assert!(Header::parse(&head[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_goes_unnoticed() {
+        let mut head = bytes(&full());
+        for bit in (0..head.len() * 8).step_by(5) {
+            head[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::parse(&head).is_err(), "{bit}");
+            head[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(Header::parse(&head).is_ok());
+    }
+
+    #[test]
+    fn bytes_with_a_right_checksum_are_still_not_trusted() {
+        let head = bytes(&full());
+        let used = chunk(&head, *b"TEND") + 8;
+        for offset in 0..used + 8 {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut changed = head.clone();
+                changed[offset] = value;
+                seal(&mut changed);
+                let _ = Header::parse(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn faults_are_told_apart() {
+        let malformed = |reason| move |error: &Error| matches!(error, Error::Malformed { reason: found, .. } if *found == reason);
+        let is_unsupported = |error: &Error| matches!(error, Error::Unsupported { .. });
+        let exceeds = |error: &Error| matches!(error, Error::LimitExceeded { .. });
+        let put = |offset: usize, bytes: &'static [u8]| {
+            fault(&full(), |head| {
+                head[offset..offset + bytes.len()].copy_from_slice(bytes);
+            })
+        };
+        assert!(matches!(put(0, b"GIF89a"), Error::NotTerrane));
+        assert!(is_unsupported(&put(8, &[2])));
+        assert!(malformed("a reserved field is not 0")(&put(10, &[1])));
+        assert!(malformed("a reserved field is not 0")(&put(47, &[1])));
+        assert!(exceeds(&put(12, &[1, 2, 0, 0])));
+        assert!(malformed("the pages do not cover the tiles")(&put(
+            12,
+            &[2]
+        )));
+        assert!(malformed("the pages do not cover the tiles")(&put(
+            36, &[0; 4]
+        )));
+        assert!(exceeds(&put(24, &[0xff; 4])));
+        assert!(matches!(put(24, &[0; 4]), Error::EmptyGrid { .. }));
+        assert!(exceeds(&put(32, &[8, 0])) && exceeds(&put(34, &[25])));
+        assert!(is_unsupported(&put(35, &[6])));
+        assert!(is_unsupported(&put(40, &[4])));
+        assert!(malformed("a yes or no is neither")(&put(41, &[2])));
+
+        let named = |tag: [u8; 4], new: &'static [u8; 4]| {
+            fault(&full(), |head| {
+                let offset = chunk(head, tag);
+                head[offset..offset + 4].copy_from_slice(new);
+            })
+        };
+        assert!(is_unsupported(&named(*b"MODL", b"NEWS")));
+        assert!(malformed("a chunk comes twice")(&named(*b"MODL", b"GEOK")));
+        assert!(malformed("it has no index")(&named(*b"ROOT", b"root")));
+        assert!(malformed("its end is not empty")(&named(*b"ROOT", b"TEND")));
+        let error = fault(&full(), |head| {
+            let end = chunk(head, *b"TEND");
+            head[end + 4] = 1;
+        });
+        assert!(malformed("its end is not empty")(&error));
+        let error = fault(&full(), |head| {
+            let end = chunk(head, *b"TEND");
+            head[end + 100] = 1;
+        });
+        assert!(malformed("there is something after its end")(&error));
+    }
+
+    #[test]
+    fn a_chunk_that_may_be_passed_over_is() {
+        let mut head = bytes(&full());
+        let offset = chunk(&head, *b"wkt2");
+        head[offset..offset + 4].copy_from_slice(b"xown");
+        seal(&mut head);
+        let (back, ..) = Header::parse(&head).unwrap();
+        let expected = Header {
+            wkt: String::new(),
+            ..full()
+        };
+        assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn stated_lengths_are_not_trusted() {
+        for tag in [*b"GEOK", *b"SAMP", *b"wkt2", *b"MODL", *b"ROOT"] {
+            for length in [0_u32, 1, 15, 16_384, u32::MAX] {
+                let error = fault(&full(), |head| {
+                    let offset = chunk(head, tag) + 4;
+                    head[offset..offset + 4].copy_from_slice(&length.to_le_bytes());
+                });
+                assert!(!matches!(error, Error::Checksum { .. }), "{tag:?} {length}");
+            }
+        }
+        // As many keys as numbers of 64 bits can count.
+        let error = fault(&full(), |head| {
+            let offset = chunk(head, *b"GEOK") + 8;
+            head[offset..offset + 10].copy_from_slice(&[0xff; 10]);
+            head[offset + 9] = 1;
+        });
+        assert!(matches!(
+            error,
+            Error::Malformed {
+                reason: "it is shorter than it says",
+                ..
+            }
+        ));
+        let error = fault(&full(), |head| {
+            let offset = chunk(head, *b"MODL") + 8 + 32 + 8;
+            head[offset..offset + 8].copy_from_slice(&(limits::MODEL_BYTES + 1).to_le_bytes());
+        });
+        assert!(matches!(error, Error::LimitExceeded { .. }));
+    }
+
+    #[test]
+    fn what_does_not_fit_the_head_is_refused() {
+        let header = Header {
+            wkt: "x".repeat(limits::HEAD),
+            ..least()
+        };
+        assert!(matches!(
+            header.to_bytes(0, 4096, &PAGES),
+            Err(Error::HeadTooLong { .. })
+        ));
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn heads_come_back_from_json() {
+        let mut headers = vec![full(), least()];
+        for nodata in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let mut header = full();
+            header.samples.nodata = Some(nodata);
+            headers.push(header);
+        }
+        for header in headers {
+            let text = serde_json::to_string(&header).unwrap();
+            let back: Header = serde_json::from_str(&text).unwrap();
+            assert_eq!(bytes(&back), bytes(&header), "{text}");
+        }
+        let text = serde_json::to_string(&full()).unwrap();
+        let sha256 = format!("\"sha256\":\"{}\"", "07".repeat(32));
+        for part in [
+            "\"pyramid\":{\"width\":1000,\"height\":700,\"side\":256,\"levels\":3}",
+            "\"method\":\"context\"",
+            "\"bound\":{\"max_error\":0.25}",
+            &sha256,
+        ] {
+            assert!(text.contains(part), "{part} {text}");
+        }
+        let wrong = text.replace("\"levels\":3", "\"levels\":0");
+        assert!(serde_json::from_str::<Header>(&wrong).is_err());
+        let wrong = text.replace("\"context\"", "\"magic\"");
+        let error = serde_json::from_str::<Header>(&wrong).unwrap_err();
+        assert!(error.to_string().contains("methods are integers"));
+    }
 }

@@ -154,6 +154,78 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_other_bytes_is_refused() {
+        let locations =
+            [(16_384, 100), (16_484, 7)].map(|(offset, length)| TileLocation { offset, length });
+        let bytes = page(&locations);
+        let location = PageLocation {
+            offset: 20_000,
+            length: bytes.len() as u32,
+            crc: crc32c(&bytes),
+        };
+        assert_eq!(location.parse(&bytes, 2).unwrap(), locations);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(
+                location.parse(&flipped, 2),
+                Err(Error::Checksum { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn stated_lengths_are_not_trusted() {
+        // More tiles than the page has bytes, before any memory is taken for them.
+        assert!(parse_page(&[0; 10], u64::MAX).is_err());
+        let mut bytes = Vec::new();
+        bytes.put_varint(limits::TILE_BYTES + 1);
+        bytes.put_varint(0);
+        assert!(matches!(
+            parse_page(&bytes, 1),
+            Err(Error::LimitExceeded { .. })
+        ));
+        // A tile that ends beyond 2^64.
+        let mut bytes = Vec::new();
+        bytes.put_varint(5);
+        bytes.put_varint(1);
+        assert!(parse_page(&bytes, 1).is_err());
+        // Any byte changed, in a page whose checksum nobody asks for.
+        let bytes = page(
+            &[(16_384, 100), (0, 0), (70_000, 1 << 20)]
+                .map(|(offset, length)| TileLocation { offset, length }),
+        );
+        for offset in 0..bytes.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut changed = bytes.clone();
+                changed[offset] = value;
+                let _ = parse_page(&changed, 3);
+            }
+        }
+    }
+
+    #[test]
+    fn roots_come_back_or_are_refused() {
+        let pages = [(16_384, 7, 1), (u64::MAX, limits::PAGE_BYTES, u32::MAX)].map(
+            |(offset, length, crc)| PageLocation {
+                offset,
+                length,
+                crc,
+            },
+        );
+        let mut root: Vec<u8> = pages.iter().flat_map(|page| page.to_bytes()).collect();
+        assert_eq!(PageLocation::parse_all(&root, 2).unwrap(), pages);
+        for count in [0, 1, 3, u32::MAX] {
+            assert!(PageLocation::parse_all(&root, count).is_err());
+        }
+        root[8..12].copy_from_slice(&(limits::PAGE_BYTES + 1).to_le_bytes());
+        assert!(matches!(
+            PageLocation::parse_all(&root, 2),
+            Err(Error::LimitExceeded { .. })
+        ));
+    }
+
+    #[test]
     fn the_root_of_a_country_fits_the_head() {
         // Germany at 1 m with its overviews.
         let tiles = 357_000_000_000 / 65_536 * 4 / 3;

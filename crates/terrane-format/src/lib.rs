@@ -1,4 +1,4 @@
-//! The neural terrain file: bytes and symbols, exact.
+//! The terrane file: bytes and symbols, exact.
 //!
 //! A [`Writer`] takes the [`Record`]s of tiles and makes a file of them; a [`Reader`] opens one from any [`ByteSource`] with
 //! one small read and fetches tiles by number. The bytes are specified in `spec/terrane-1.md`; nothing here depends on
@@ -19,6 +19,7 @@
 mod bytes;
 pub mod coder;
 mod error;
+mod halve;
 mod header;
 mod index;
 pub mod integers;
@@ -26,6 +27,8 @@ pub mod limits;
 pub mod mask;
 mod memory;
 mod method;
+#[cfg(feature = "serde")]
+mod nodata;
 mod positioned;
 mod pyramid;
 mod reader;
@@ -37,6 +40,7 @@ pub mod tokens;
 mod writer;
 
 pub use error::{Error, Result};
+pub use halve::{halve, halve_rows};
 pub use header::{ErrorBound, Extent, GeoKeys, Header, ModelId, Samples, Statistics};
 pub use index::TileLocation;
 pub use memory::{MemoryError, MemoryLimit};

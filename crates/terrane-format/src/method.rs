@@ -22,11 +22,12 @@ struct Row {
     code: u8,
     name: &'static str,
     stored: Stored,
+    summary: &'static str,
 }
 
 /// Makes the enum and its table from the same rows, so that neither can lack one.
 macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident { code: $code:literal, name: $name:literal, stored: $stored:ident })*) => {
+    ($($(#[$doc:meta])* $method:ident { code: $code:literal, name: $name:literal, stored: $stored:ident, summary: $summary:literal })*) => {
         /// How the heights of a file became symbols.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Method {
@@ -38,6 +39,7 @@ macro_rules! methods {
             code: $code,
             name: $name,
             stored: Stored::$stored,
+            summary: $summary,
         },)*];
 
         impl Method {
@@ -49,17 +51,17 @@ macro_rules! methods {
 
 methods! {
     /// Integers by prediction, without a model.
-    Integers { code: 0, name: "integers", stored: Integers }
+    Integers { code: 0, name: "integers", stored: Integers, summary: "heights as integers by prediction, without a network" }
     /// TransINR.
-    TransInr { code: 1, name: "transinr", stored: Tokens }
+    TransInr { code: 1, name: "transinr", stored: Tokens, summary: "TransINR" }
     /// Functa.
-    Functa { code: 2, name: "functa", stored: Tokens }
+    Functa { code: 2, name: "functa", stored: Tokens, summary: "Functa" }
     /// HUVR.
-    Huvr { code: 3, name: "huvr", stored: Tokens }
+    Huvr { code: 3, name: "huvr", stored: Tokens, summary: "HUVR" }
     /// HUVR+SIREN.
-    HuvrSiren { code: 4, name: "huvr-siren", stored: Tokens }
+    HuvrSiren { code: 4, name: "huvr-siren", stored: Tokens, summary: "HUVR+SIREN, the paper's method" }
     /// The context codec.
-    Context { code: 5, name: "context", stored: Wavelet }
+    Context { code: 5, name: "context", stored: Wavelet, summary: "a wavelet, and a small network that predicts the probabilities of its coefficients" }
 }
 
 impl Method {
@@ -90,6 +92,11 @@ impl Method {
         self.row().name
     }
 
+    /// What it is, in a few words.
+    pub fn summary(self) -> &'static str {
+        self.row().summary
+    }
+
     /// What its records store.
     pub fn stored(self) -> Stored {
         self.row().stored
@@ -102,7 +109,7 @@ impl Method {
 
     /// Whether its records cannot be decoded without a model.
     pub fn needs_model(self) -> bool {
-        self.stored() != Stored::Integers
+        matches!(self.stored(), Stored::Wavelet | Stored::Tokens)
     }
 }
 
@@ -136,6 +143,26 @@ impl FromStr for Method {
             .ok_or_else(|| UnknownMethod {
                 name: name.to_owned(),
             })
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Method {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Method {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -174,9 +201,12 @@ mod tests {
     #[test]
     fn only_integers_need_no_model_and_only_networks_have_tokens() {
         for &method in Method::ALL {
-            assert_eq!(method.needs_model(), method != Method::Integers);
-            let is_network = !matches!(method, Method::Integers | Method::Context);
-            assert_eq!(method.has_tokens(), is_network);
+            let stored = method.stored();
+            assert_eq!(method.has_tokens(), stored == Stored::Tokens);
+            assert_eq!(
+                method.needs_model(),
+                method.has_tokens() || stored == Stored::Wavelet
+            );
         }
     }
 

@@ -8,10 +8,48 @@ use crate::{Error, Result, TileGrid, TileId, Window, limits};
 
 /// All levels of a raster, from full resolution down.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "PyramidSize", into = "PyramidSize")
+)]
 pub struct Pyramid {
     levels: Vec<Level>,
     side: u16,
     tiles: u64,
+}
+
+/// What a pyramid follows from.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PyramidSize {
+    width: u32,
+    height: u32,
+    side: u16,
+    levels: u8,
+}
+
+#[cfg(feature = "serde")]
+impl From<Pyramid> for PyramidSize {
+    fn from(pyramid: Pyramid) -> Self {
+        let (width, height) = pyramid.size(0).unwrap_or_default();
+        Self {
+            width,
+            height,
+            side: pyramid.side(),
+            levels: pyramid.levels(),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<PyramidSize> for Pyramid {
+    type Error = Error;
+
+    fn try_from(size: PyramidSize) -> Result<Self> {
+        Self::new(size.width, size.height, size.side, size.levels)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +63,11 @@ struct Level {
 
 /// One tile of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct LevelTile {
     /// The level, 0 at full resolution.
     pub level: u8,

@@ -11,7 +11,7 @@ use crc32c::crc32c;
 
 use crate::header::{Extent, Header};
 use crate::index::{PageLocation, TileLocation};
-use crate::record::{self, Layer, Record};
+use crate::record::{self, Record};
 use crate::source::ByteSource;
 use crate::{Error, LevelTile, MemoryLimit, Result, Stored, limits};
 
@@ -163,11 +163,9 @@ impl Reader {
             return Ok(None);
         };
         let record = Record::parse(&bytes, number, window)?;
-        let is_of_method = match record.layer {
-            Layer::Integers(_) => true,
-            Layer::Tokens(_) => self.header.method.stored() == Stored::Tokens,
-            Layer::Wavelet(_) => self.header.method.stored() == Stored::Wavelet,
-        };
+        // A tile that the method's codec leaves alone is stored as integers.
+        let stored = record.layer.stored();
+        let is_of_method = [Stored::Integers, self.header.method.stored()].contains(&stored);
         if is_of_method {
             Ok(Some(record))
         } else {
@@ -246,5 +244,253 @@ impl Reader {
                 found: self.length,
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::header::tests::{full, least, seal};
+    use crate::index::page;
+    use crate::{
+        IntegerScale, Integers, Layer, Method, Pyramid, Statistics, TileId, TileStatistics,
+        WaveletLayer, Writer,
+    };
+
+    /// The record of a tile of 16 by 16 pixels.
+    fn record(number: u64, layer: Layer) -> Vec<u8> {
+        let record = Record {
+            statistics: TileStatistics::default(),
+            missing: None,
+            layer,
+            residual: None,
+        };
+        record.to_bytes(number, 16)
+    }
+
+    fn integers(first: i64) -> Layer {
+        Layer::Integers(Integers {
+            scale: IntegerScale::Step {
+                origin_m: 400.0,
+                step_m: 0.5,
+            },
+            values: (first..first + 256).collect(),
+        })
+    }
+
+    fn file(header: Header, model: &[u8], tiles: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let mut writer = Writer::create(Cursor::new(Vec::new()), header).unwrap();
+        writer.embed_model(model).unwrap();
+        for (number, record) in tiles {
+            writer.tile(*number, record).unwrap();
+        }
+        writer.finish(Statistics::default()).unwrap().into_inner()
+    }
+
+    fn small() -> Vec<u8> {
+        let tiles = [0, 1, 3].map(|number: i64| {
+            let number = number.cast_unsigned();
+            (number, record(number, integers(number.cast_signed() * 7)))
+        });
+        file(least(), &[], &tiles)
+    }
+
+    fn open(bytes: Vec<u8>) -> Result<Reader> {
+        Reader::open(Box::new(bytes))
+    }
+
+    fn tile(column: usize, row: usize) -> LevelTile {
+        let id = TileId { column, row };
+        LevelTile { level: 0, id }
+    }
+
+    #[test]
+    fn tiles_come_back_from_any_page() {
+        // 69 by 69 tiles: more than a page of 4096 holds.
+        let header = Header {
+            pyramid: Pyramid::new(1104, 1104, 16, 1).unwrap(),
+            ..least()
+        };
+        let numbers = [0_u64, 68, 4095, 4096, 4760];
+        let tiles = numbers.map(|number| (number, record(number, integers(number.cast_signed()))));
+        let reader = open(file(header, &[], &tiles)).unwrap();
+        assert_eq!(reader.pages.len(), 2);
+        reader.check_layout().unwrap();
+        for number in 0..4761 {
+            let tile = reader.header().pyramid.tile(number).unwrap();
+            let found = reader.tile(tile).unwrap();
+            let expected = numbers.contains(&number);
+            assert_eq!(
+                found.map(|record| record.layer),
+                expected.then(|| integers(number.cast_signed()))
+            );
+        }
+        assert!(reader.tile(tile(69, 0)).is_err());
+    }
+
+    #[test]
+    fn a_file_of_any_other_length_is_refused() {
+        let bytes = small();
+        for length in 0..bytes.len() {
+            assert!(open(bytes[..length].to_vec()).is_err(), "{length}");
+        }
+        let mut longer = bytes;
+        longer.push(0);
+        assert!(matches!(open(longer), Err(Error::Length { .. })));
+    }
+
+    #[test]
+    fn no_flipped_bit_of_a_tile_or_page_goes_unnoticed() {
+        let bytes = small();
+        for bit in limits::HEAD * 8..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let reader = open(flipped).unwrap();
+            let tiles = [[0, 0], [1, 0], [0, 1]].map(|[column, row]| tile(column, row));
+            assert!(
+                tiles.iter().any(|&tile| reader.tile(tile).is_err()),
+                "{bit}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_tile_is_refused() {
+        let tiles = [0, 1].map(|number| (number, record(number, integers(0))));
+        let mut bytes = file(least(), &[], &tiles);
+        let reader = open(bytes.clone()).unwrap();
+        let [a, b] = [tile(0, 0), tile(1, 0)].map(|tile| reader.locate(tile).unwrap().unwrap());
+        assert_eq!(a.length, b.length);
+        let (a, b, length) = (a.offset as usize, b.offset as usize, a.length as usize);
+        bytes.copy_within(a..a + length, b);
+        let reader = open(bytes).unwrap();
+        reader.tile(tile(0, 0)).unwrap();
+        assert!(matches!(
+            reader.tile(tile(1, 0)),
+            Err(Error::Checksum { what: "tile", .. })
+        ));
+    }
+
+    #[test]
+    fn a_tile_of_another_kind_than_the_files_is_refused() {
+        let wavelet = Layer::Wavelet(WaveletLayer {
+            is_lossless: false,
+            step_m: 0.5,
+            offset: 3,
+            bytes: vec![1, 2, 3],
+        });
+        let tokens = Layer::Tokens(vec![1, 2, 3]);
+        for &method in Method::ALL {
+            let header = Header { method, ..least() };
+            let tiles = [
+                (0, record(0, integers(0))),
+                (1, record(1, tokens.clone())),
+                (2, record(2, wavelet.clone())),
+            ];
+            let reader = open(file(header, &[], &tiles)).unwrap();
+            let is_read = [0, 1, 2].map(|column| reader.tile(tile(column, 0)).is_ok());
+            let stored = method.stored();
+            let expected = [true, stored == Stored::Tokens, stored == Stored::Wavelet];
+            assert_eq!(is_read, expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_model_comes_back_checked_and_within_memory() {
+        let mut header = full();
+        header.pyramid = Pyramid::new(40, 30, 16, 1).unwrap();
+        let mut bytes = file(header, b"a model", &[]);
+        let memory = MemoryLimit { bytes: 21 };
+        let model = open(bytes.clone()).unwrap().embedded_model(memory);
+        assert_eq!(model.unwrap().unwrap(), b"a model");
+        let memory_less = MemoryLimit { bytes: 20 };
+        assert!(matches!(
+            open(bytes.clone()).unwrap().embedded_model(memory_less),
+            Err(Error::Memory(_))
+        ));
+        bytes[limits::HEAD] ^= 1;
+        assert!(matches!(
+            open(bytes).unwrap().embedded_model(memory),
+            Err(Error::Checksum { what: "model", .. })
+        ));
+        assert!(
+            open(small())
+                .unwrap()
+                .embedded_model(memory)
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    /// A file with an index that somebody made up: pages of bytes, wherever they are said to be.
+    fn made_up(header: &Header, pages: &[PageLocation], page_tiles: u32, rest: &[u8]) -> Vec<u8> {
+        let length = limits::HEAD as u64 + rest.len() as u64;
+        let mut bytes = header.to_bytes(length, page_tiles, pages).unwrap();
+        bytes.extend_from_slice(rest);
+        bytes
+    }
+
+    #[test]
+    fn pages_that_overlap_or_lie_outside_are_refused() {
+        let head = limits::HEAD as u64;
+        let pages = |all: &[(u64, u32)]| -> Vec<PageLocation> {
+            all.iter()
+                .map(|&(offset, length)| PageLocation {
+                    offset,
+                    length,
+                    crc: 0,
+                })
+                .collect()
+        };
+        for wrong in [
+            [(head, 5), (head + 4, 5)],
+            [(head, 5), (head, 5)],
+            [(head - 1, 5), (head + 5, 5)],
+            [(head, 5), (head + 6, 5)],
+            [(head, 5), (u64::MAX, 5)],
+        ] {
+            let bytes = made_up(&least(), &pages(&wrong), 3, &[0; 10]);
+            assert!(matches!(
+                open(bytes),
+                Err(Error::Malformed { what: "index", .. })
+            ));
+        }
+        let right = pages(&[(head + 5, 5), (head, 5)]);
+        assert!(open(made_up(&least(), &right, 3, &[0; 10])).is_ok());
+    }
+
+    #[test]
+    fn tiles_outside_the_file_are_refused() {
+        let head = limits::HEAD as u64;
+        for (offset, length) in [(0, 10), (head - 1, 2), (head, 1 << 30), (u64::MAX - 9, 9)] {
+            let mut locations = [TileLocation::default(); 6];
+            locations[4] = TileLocation { offset, length };
+            let bytes = page(&locations);
+            let location = PageLocation {
+                offset: head,
+                length: bytes.len() as u32,
+                crc: crc32c(&bytes),
+            };
+            let reader = open(made_up(&least(), &[location], 4096, &bytes)).unwrap();
+            assert!(reader.tile(tile(0, 0)).unwrap().is_none());
+            assert!(matches!(
+                reader.tile(tile(1, 1)),
+                Err(Error::Malformed { what: "tile", .. })
+            ));
+            assert!(reader.check_layout().is_err());
+        }
+    }
+
+    #[test]
+    fn bytes_that_belong_to_nothing_are_found() {
+        let mut bytes = small();
+        bytes.push(7);
+        let length = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+        seal(&mut bytes);
+        let reader = open(bytes).unwrap();
+        assert!(matches!(reader.check_layout(), Err(Error::Length { .. })));
     }
 }

@@ -9,7 +9,7 @@ use crc32c::{crc32c, crc32c_append};
 
 use crate::bytes::{Cursor, Put};
 use crate::integers::{self, Prediction};
-use crate::{Error, Result, Window, mask};
+use crate::{Error, Result, Stored, Window, mask};
 
 /// What is known of the valid heights of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -157,6 +157,17 @@ impl CodedRecord {
         let crc = checksum(&bytes, number);
         bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
         bytes
+    }
+}
+
+impl Layer {
+    /// What it stores.
+    pub fn stored(&self) -> Stored {
+        match self {
+            Self::Integers(_) => Stored::Integers,
+            Self::Tokens(_) => Stored::Tokens,
+            Self::Wavelet(_) => Stored::Wavelet,
+        }
     }
 }
 
@@ -433,16 +444,20 @@ mod tests {
             },
             values: (0..84).map(|value| value * 3 - 40).collect(),
         };
-        let record = Record {
-            missing: None,
-            layer: Layer::Integers(integers),
-            residual: None,
-            ..record
-        };
-        assert_eq!(
-            Record::parse(&record.to_bytes(1, 12), 1, WINDOW).unwrap(),
-            record
-        );
+        for scale in [integers.scale, IntegerScale::F32Bits, IntegerScale::F64Bits] {
+            let integers = Integers {
+                scale,
+                ..integers.clone()
+            };
+            let record = Record {
+                missing: None,
+                layer: Layer::Integers(integers),
+                residual: None,
+                ..record.clone()
+            };
+            let bytes = record.to_bytes(1, 12);
+            assert_eq!(Record::parse(&bytes, 1, WINDOW).unwrap(), record);
+        }
     }
 
     #[test]
@@ -457,6 +472,22 @@ mod tests {
             assert!(Record::parse(&bytes[..cut], 7, WINDOW).is_err());
         }
         assert!(Record::parse(&bytes, 8, WINDOW).is_err());
+    }
+
+    #[test]
+    fn a_scale_is_its_stored_origin_and_step() {
+        for (stored, expected) in [
+            ([0.0, 0.0], Some(IntegerScale::F32Bits)),
+            ([7.0, -0.0], Some(IntegerScale::F32Bits)),
+            ([0.0, -1.0], Some(IntegerScale::F64Bits)),
+            ([0.0, -2.0], None),
+            ([0.0, f64::INFINITY], None),
+            ([0.0, f64::NAN], None),
+            ([f64::NAN, 0.0], None),
+            ([f64::INFINITY, 1.0], None),
+        ] {
+            assert_eq!(IntegerScale::from_stored(stored), expected, "{stored:?}");
+        }
     }
 
     #[test]

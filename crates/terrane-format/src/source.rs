@@ -79,7 +79,6 @@ mod tests {
         let path = std::env::temp_dir().join(format!("terrane-source-{}", std::process::id()));
         File::create(&path).unwrap().write_all(&bytes).unwrap();
         let file = LocalFile::open(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         assert_eq!(file.length().unwrap(), bytes.len() as u64);
         std::thread::scope(|scope| {
             for first in 0..8 {
@@ -92,6 +91,8 @@ mod tests {
                 });
             }
         });
+        drop(file);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -4,6 +4,11 @@ use crate::Error;
 
 /// A rectangle of pixels, from its top-left corner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Window {
     /// First column.
     pub column: usize,
@@ -65,6 +70,11 @@ impl Window {
 
 /// Column and row of a tile in its grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct TileId {
     /// Column of tiles, from the left.
     pub column: usize,

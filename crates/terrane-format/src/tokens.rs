@@ -33,6 +33,11 @@ pub struct Tokens {
 
 /// How symbols are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields, rename_all = "snake_case")
+)]
 pub enum Coding {
     /// By tables or adaptively, whichever is shorter.
     Shortest,

@@ -124,3 +124,94 @@ fn page_count(header: &Header) -> usize {
     let tiles = header.pyramid.tiles();
     tiles.div_ceil(tiles_per_page(tiles).into()) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::header::tests::{full, least};
+    use crate::{LevelTile, Reader, TileId};
+
+    fn writer(header: Header) -> Writer<Cursor<Vec<u8>>> {
+        Writer::create(Cursor::new(Vec::new()), header).unwrap()
+    }
+
+    #[test]
+    fn a_tile_is_written_once_and_only_where_there_is_one() {
+        // 40 by 30 pixels in tiles of 16: three by two.
+        let mut writer = writer(least());
+        writer.tile(5, b"record").unwrap();
+        for (number, record) in [
+            (5, &b"again"[..]),
+            (6, b"outside"),
+            (u64::MAX, b"x"),
+            (0, b""),
+        ] {
+            assert!(matches!(
+                writer.tile(number, record),
+                Err(Error::NotWritable { number: found, .. }) if found == number
+            ));
+        }
+        writer.tile(0, b"first").unwrap();
+        assert_eq!(writer.length(), limits::HEAD as u64 + 11);
+    }
+
+    #[test]
+    fn tiles_are_found_wherever_they_were_written() {
+        let header = Header {
+            model: None,
+            ..full()
+        };
+        let mut writer = writer(header);
+        for number in [16_u64, 3, 0, 11] {
+            writer.tile(number, &number.to_le_bytes()).unwrap();
+        }
+        let bytes = writer.finish(Statistics::default()).unwrap().into_inner();
+        let reader = Reader::open(Box::new(bytes.clone())).unwrap();
+        assert_eq!(reader.header().statistics.tiles, 4);
+        reader.check_layout().unwrap();
+        for number in 0..17 {
+            let tile = reader.header().pyramid.tile(number).unwrap();
+            let location = reader.locate(tile).unwrap();
+            assert_eq!(location.is_some(), [0, 3, 11, 16].contains(&number));
+            if let Some(TileLocation { offset, length }) = location {
+                let record = &bytes[offset as usize..][..length as usize];
+                assert_eq!(record, number.to_le_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn an_unfinished_file_is_refused() {
+        let mut writer = writer(least());
+        writer.tile(1, b"record").unwrap();
+        let bytes = writer.file.into_inner();
+        assert!(matches!(
+            Reader::open(Box::new(bytes)),
+            Err(Error::NotTerrane)
+        ));
+    }
+
+    #[test]
+    fn a_file_without_tiles_is_a_file() {
+        let writer = writer(least());
+        let bytes = writer.finish(Statistics::default()).unwrap().into_inner();
+        let reader = Reader::open(Box::new(bytes)).unwrap();
+        reader.check_layout().unwrap();
+        let id = TileId { column: 2, row: 1 };
+        assert!(reader.tile(LevelTile { level: 0, id }).unwrap().is_none());
+    }
+
+    #[test]
+    fn descriptions_that_do_not_fit_are_known_before_any_tile() {
+        let header = Header {
+            wkt: "x".repeat(limits::HEAD),
+            ..least()
+        };
+        assert!(matches!(
+            Writer::create(Cursor::new(Vec::new()), header),
+            Err(Error::HeadTooLong { .. })
+        ));
+    }
+}

@@ -115,7 +115,7 @@ impl AtomicFile {
         let (temporary, existing) = (self.temporary, self.existing);
         let outcome = settle(&name, || match existing {
             Existing::Replace => temporary.persist(&target).map(drop),
-            Existing::Keep => temporary.persist_noclobber(&target).map(drop),
+            Existing::Refuse => temporary.persist_noclobber(&target).map(drop),
         });
         outcome.map_err(|error| match error.error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::Exists { path },
@@ -145,7 +145,7 @@ fn keep_owner(_: &File, _: &std::fs::Metadata) {}
 
 /// Refuses a target that is there and is to be kept.
 pub fn refuse_existing(target: &Path, existing: Existing) -> Result<()> {
-    if existing == Existing::Keep && target.exists() {
+    if existing == Existing::Refuse && target.exists() {
         return Err(Error::Exists {
             path: target.to_owned(),
         });
@@ -200,13 +200,13 @@ mod tests {
     fn nothing_appears_before_the_commit_and_nothing_stays_without_one() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.tif");
-        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Keep)).unwrap();
+        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Refuse)).unwrap();
         file.file().write_all(b"whole").unwrap();
         assert!(!target.exists());
         drop(file);
         assert!(names(folder.path()).is_empty());
 
-        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Keep)).unwrap();
+        let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Refuse)).unwrap();
         file.file().write_all(b"whole").unwrap();
         file.commit().unwrap();
         assert_eq!(names(folder.path()), ["a.tif"]);
@@ -219,7 +219,7 @@ mod tests {
         let target = folder.path().join("a.tif");
         std::fs::write(&target, b"old").unwrap();
         assert!(matches!(
-            AtomicFile::create(&Output::named_here(&target, Existing::Keep)),
+            AtomicFile::create(&Output::named_here(&target, Existing::Refuse)),
             Err(Error::Exists { .. })
         ));
         let mut file = AtomicFile::create(&Output::named_here(&target, Existing::Replace)).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     fn a_folder_that_is_not_there_is_named() {
         let error = AtomicFile::create(&Output::named_here(
             Path::new("/no/such/folder/a.tif"),
-            Existing::Keep,
+            Existing::Refuse,
         ))
         .unwrap_err();
         assert_eq!(
@@ -277,7 +277,7 @@ mod tests {
         std::fs::write(folder.path().join(".terrane-fresh.part"), b"").unwrap();
         std::fs::write(folder.path().join("mine.part"), b"").unwrap();
         let target = folder.path().join("a.tif");
-        drop(AtomicFile::create(&Output::named_here(&target, Existing::Keep)).unwrap());
+        drop(AtomicFile::create(&Output::named_here(&target, Existing::Refuse)).unwrap());
         assert_eq!(
             names(folder.path()),
             [".terrane-fresh.part", ".terrane-writing.part", "mine.part"]

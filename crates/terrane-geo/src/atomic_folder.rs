@@ -32,7 +32,7 @@ pub struct AtomicFolder {
     /// As it was named.
     target: PathBuf,
     /// Where it lies: a link to a folder stays, and its folder is replaced.
-    place: PathBuf,
+    real_path: PathBuf,
     existing: Existing,
     kind: FolderKind,
     lock: Option<File>,
@@ -49,44 +49,44 @@ impl AtomicFolder {
         kind: FolderKind,
         inputs: &[&Path],
     ) -> Result<Self> {
-        let place = Self::check(target, existing, kind, inputs)?;
-        remove_stale(folder(&place));
+        let real_path = Self::check(target, existing, kind, inputs)?;
+        remove_stale(folder(&real_path));
         let failed = |source| Error::Io {
             path: target.to_owned(),
             action: "be created",
             source,
         };
-        let temporary = builder().tempdir_in(folder(&place)).map_err(failed)?;
+        let temporary = builder().tempdir_in(folder(&real_path)).map_err(failed)?;
         remember(temporary.path());
         let lock = lock(temporary.path()).map_err(failed)?;
         Ok(Self {
             temporary,
             target: target.to_owned(),
-            place,
+            real_path,
             existing,
             kind,
             lock,
         })
     }
 
-    /// Refuses what [`AtomicFolder::create`] refuses, for those who have long to do before; gives the folder's place.
+    /// Refuses what [`AtomicFolder::create`] refuses, for those who have long to do before; gives the folder's real path.
     pub fn check(
         target: &Path,
         existing: Existing,
         kind: FolderKind,
         inputs: &[&Path],
     ) -> Result<PathBuf> {
-        let place = place(target)?;
-        if place.exists() {
-            refuse_foreign(target, &place, kind)?;
-            if existing == Existing::Keep {
+        let real_path = real_path(target)?;
+        if real_path.exists() {
+            refuse_foreign(target, &real_path, kind)?;
+            if existing == Existing::Refuse {
                 return Err(Error::Exists {
                     path: target.to_owned(),
                 });
             }
-            refuse_inputs(target, &place, inputs)?;
+            refuse_inputs(target, &real_path, inputs)?;
         }
-        Ok(place)
+        Ok(real_path)
     }
 
     /// The folder while it is being filled.
@@ -110,21 +110,21 @@ impl AtomicFolder {
                 .and_then(|file| file.sync_all())
                 .map_err(failed)?;
         }
-        let is_there = self.place.exists();
+        let is_there = self.real_path.exists();
         if is_there {
-            if self.existing == Existing::Keep {
+            if self.existing == Existing::Refuse {
                 return Err(Error::Exists { path: self.target });
             }
             // It may have changed since the start.
-            refuse_foreign(&self.target, &self.place, self.kind)?;
+            refuse_foreign(&self.target, &self.real_path, self.kind)?;
         }
         if is_there {
-            let permissions = fs::metadata(&self.place).map_err(failed)?.permissions();
+            let permissions = fs::metadata(&self.real_path).map_err(failed)?.permissions();
             fs::set_permissions(&new, permissions).map_err(failed)?;
         }
         let old = is_there.then(|| aside(&new));
         // A signal waits until there is a folder under the name again.
-        settle(&new, || swap(&new, &self.place, old.as_deref())).map_err(failed)?;
+        settle(&new, || swap(&new, &self.real_path, old.as_deref())).map_err(failed)?;
         // Its old name is free, and may be somebody else's by now.
         let _ = self.temporary.keep();
         let Some(old) = old else {
@@ -140,14 +140,14 @@ impl AtomicFolder {
 }
 
 /// Renames a folder into place; what is there is renamed aside first, and back if that fails.
-fn swap(new: &Path, place: &Path, aside: Option<&Path>) -> io::Result<()> {
+fn swap(new: &Path, real_path: &Path, aside: Option<&Path>) -> io::Result<()> {
     let Some(aside) = aside else {
-        return fs::rename(new, place);
+        return fs::rename(new, real_path);
     };
-    fs::rename(place, aside)?;
-    fs::rename(new, place).inspect_err(|_| {
+    fs::rename(real_path, aside)?;
+    fs::rename(new, real_path).inspect_err(|_| {
         // Where this fails too, the folder is still whole under its other name.
-        let _ = fs::rename(aside, place);
+        let _ = fs::rename(aside, real_path);
     })
 }
 
@@ -168,7 +168,7 @@ fn builder() -> tempfile::Builder<'static, 'static> {
 }
 
 /// Where a target lies once all links are followed.
-fn place(target: &Path) -> Result<PathBuf> {
+fn real_path(target: &Path) -> Result<PathBuf> {
     let failed = |source| Error::Io {
         path: target.to_owned(),
         action: "be created",
@@ -176,7 +176,7 @@ fn place(target: &Path) -> Result<PathBuf> {
     };
     match fs::symlink_metadata(target) {
         Ok(found) if found.is_symlink() => match target.canonicalize() {
-            Ok(place) => Ok(place),
+            Ok(real_path) => Ok(real_path),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::Foreign {
                 path: target.to_owned(),
                 found: "is a link to nothing".into(),
@@ -190,14 +190,14 @@ fn place(target: &Path) -> Result<PathBuf> {
 }
 
 /// Refuses whatever is there unless it is a folder of a kind.
-fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
+fn refuse_foreign(target: &Path, real_path: &Path, kind: FolderKind) -> Result<()> {
     let foreign = |found: String| {
         Err(Error::Foreign {
             path: target.to_owned(),
             found,
         })
     };
-    if !place.is_dir() {
+    if !real_path.is_dir() {
         return foreign("is a file, and no folder".into());
     }
     let failed = |source| Error::Io {
@@ -206,7 +206,7 @@ fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
         source,
     };
     let mut names = Vec::new();
-    for entry in fs::read_dir(place).map_err(failed)? {
+    for entry in fs::read_dir(real_path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_file = entry.file_type().map_err(failed)?.is_file();
@@ -232,12 +232,12 @@ fn refuse_foreign(target: &Path, place: &Path, kind: FolderKind) -> Result<()> {
 }
 
 /// Refuses a folder that is an input, holds one or lies in one.
-fn refuse_inputs(target: &Path, place: &Path, inputs: &[&Path]) -> Result<()> {
+fn refuse_inputs(target: &Path, real_path: &Path, inputs: &[&Path]) -> Result<()> {
     for &input in inputs {
         let Ok(found) = input.canonicalize() else {
             continue;
         };
-        if place.starts_with(&found) || found.starts_with(place) {
+        if real_path.starts_with(&found) || found.starts_with(real_path) {
             return Err(Error::HoldsInput {
                 path: target.to_owned(),
                 input: input.to_owned(),
@@ -337,15 +337,15 @@ mod tests {
     fn a_folder_appears_whole() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        drop(start(&target, Existing::Keep, &[]).unwrap());
+        drop(start(&target, Existing::Refuse, &[]).unwrap());
         assert!(names(parent.path()).is_empty());
-        for existing in [Existing::Keep, Existing::Replace] {
+        for existing in [Existing::Refuse, Existing::Replace] {
             make(&target, existing).unwrap();
             assert_eq!(names(parent.path()), ["set"]);
             assert_eq!(names(&target), ["body", "head"]);
         }
         assert!(matches!(
-            make(&target, Existing::Keep),
+            make(&target, Existing::Refuse),
             Err(Error::Exists { .. })
         ));
     }
@@ -379,14 +379,14 @@ mod tests {
     fn a_file_that_comes_meanwhile_is_kept() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        make(&target, Existing::Keep).unwrap();
+        make(&target, Existing::Refuse).unwrap();
         let folder = start(&target, Existing::Replace, &[]).unwrap();
         fs::write(target.join("letter"), "dear").unwrap();
         assert!(matches!(folder.commit(), Err(Error::Foreign { .. })));
         assert_eq!(names(&target), ["body", "head", "letter"]);
 
         let late = parent.path().join("late");
-        let folder = start(&late, Existing::Keep, &[]).unwrap();
+        let folder = start(&late, Existing::Refuse, &[]).unwrap();
         fs::create_dir(&late).unwrap();
         assert!(matches!(folder.commit(), Err(Error::Exists { .. })));
         assert_eq!(names(parent.path()), ["late", "set"]);
@@ -396,7 +396,7 @@ mod tests {
     fn inputs_are_not_replaced() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        make(&target, Existing::Keep).unwrap();
+        make(&target, Existing::Refuse).unwrap();
         let input = target.join("head");
         for input in [parent.path(), &target, &input, &target.join("../set")] {
             let text = complaint(&target, &[input]);
@@ -421,7 +421,7 @@ mod tests {
         fs::create_dir(parent.path().join("deep")).unwrap();
         symlink("deep/real", &link).unwrap();
         assert!(complaint(&link, &[]).contains("is a link to nothing"));
-        make(&real, Existing::Keep).unwrap();
+        make(&real, Existing::Refuse).unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
         make(&link, Existing::Replace).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -437,7 +437,7 @@ mod tests {
     fn what_cannot_take_its_place_leaves_the_old() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("set");
-        make(&target, Existing::Keep).unwrap();
+        make(&target, Existing::Refuse).unwrap();
         let missing = parent.path().join("gone");
         let error = swap(&missing, &target, Some(&aside(&missing))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -466,7 +466,7 @@ mod tests {
         held.lock().unwrap();
         fs::create_dir(parent.path().join(".terrane-bare.part")).unwrap();
         fs::write(parent.path().join(".terrane-file.part"), "file").unwrap();
-        make(&parent.path().join("set"), Existing::Keep).unwrap();
+        make(&parent.path().join("set"), Existing::Refuse).unwrap();
         assert_eq!(
             names(parent.path()),
             [
@@ -484,11 +484,11 @@ mod tests {
     #[test]
     fn a_folder_that_is_being_filled_is_not_stale() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = start(&parent.path().join("set"), Existing::Keep, &[]).unwrap();
+        let folder = start(&parent.path().join("set"), Existing::Refuse, &[]).unwrap();
         let past = std::time::SystemTime::now() - Duration::from_mins(9);
         let lock = File::open(folder.path().join(LOCK)).unwrap();
         lock.set_modified(past).unwrap();
-        make(&parent.path().join("other"), Existing::Keep).unwrap();
+        make(&parent.path().join("other"), Existing::Refuse).unwrap();
         folder.commit().unwrap();
         assert_eq!(names(parent.path()), ["other", "set"]);
     }

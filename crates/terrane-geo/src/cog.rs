@@ -13,13 +13,13 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use terrane_format::halve_rows;
 use tiff_core::{ByteOrder, Compression, Predictor, Tag, TagValue};
 use tiff_writer::TiffWriteSample;
 use tiff_writer::compress::{BlockEncodingOptions, compress_block};
 
 use crate::atomic::AtomicFile;
 use crate::output::{Output, folder};
-use crate::raster::halve_rows;
 use crate::{Error, Georeference, HeightUnit, Quantity, Result, SampleType, Storage, tag};
 
 /// Side of a block in pixels.
@@ -384,7 +384,7 @@ fn georeference_tags(georeference: &Georeference) -> Vec<Tag> {
     let a = georeference.anchor;
     let double = |code, values| Tag::new(code, TagValue::Double(values));
     let mut tags = Vec::new();
-    if georeference.placed {
+    if georeference.is_georeferenced {
         if a.is_rotated() || a.y_per_row > 0.0 {
             let matrix = vec![
                 a.x_per_column,
@@ -590,11 +590,7 @@ impl Stored<'_> {
         let range = storage.sample.integer_range();
         if height_m.is_nan() {
             return match (storage.nodata, range) {
-                (Some(nodata), Some((least, greatest)))
-                    if nodata >= least && nodata <= greatest =>
-                {
-                    Ok(nodata)
-                }
+                (Some(nodata), Some((min, max))) if nodata >= min && nodata <= max => Ok(nodata),
                 (Some(nodata), None) => Ok(nodata),
                 (None, None) => Ok(f64::NAN),
                 _ => Err(refuse(format!(
@@ -608,9 +604,9 @@ impl Stored<'_> {
             Quantity::Other(_) => "",
         };
         let mut raw = storage.raw(height_m, self.unit);
-        if let Some((least, greatest)) = range {
+        if let Some((min, max)) = range {
             raw = raw.round();
-            if raw < least || raw > greatest {
+            if raw < min || raw > max {
                 return Err(refuse(format!(
                     "{height_m}{unit} does not fit into {}",
                     storage.sample.name()

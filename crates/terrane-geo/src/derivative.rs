@@ -29,7 +29,7 @@ pub enum Product {
     Slope,
     /// Direction in which the ground falls, in degrees clockwise from north, below 360.
     Aspect,
-    /// Shade in whole numbers from 1 to 255.
+    /// Shade in integers from 1 to 255.
     Hillshade,
     /// Sum of the second derivatives; positive in hollows.
     Laplacian,
@@ -187,7 +187,7 @@ pub struct Derivatives {
 impl Derivatives {
     /// The least gradient at which contour lines have a curvature: it grows without bound towards level ground, where
     /// it would show the noise of the heights.
-    pub const LEAST_GRADIENT: f64 = 1e-3;
+    pub const MIN_GRADIENT: f64 = 1e-3;
 
     /// The derivatives at the middle of 3×3 heights, as in [`Product::from_neighbourhood`], by the differences of
     /// Zevenbergen and Thorne (1987); the Laplacian is then that of five points.
@@ -241,11 +241,11 @@ impl Derivatives {
         0.0 - self.bend([p, q]) / (square * (1.0 + square).powf(1.5))
     }
 
-    /// Curvature of the contour line in 1/m; `None` below [`Self::LEAST_GRADIENT`].
+    /// Curvature of the contour line in 1/m; `None` below [`Self::MIN_GRADIENT`].
     pub fn plan_curvature(&self) -> Option<f64> {
         let [p, q] = self.gradient;
         let steepness = p.hypot(q);
-        (steepness >= Self::LEAST_GRADIENT).then(|| 0.0 - self.bend([q, -p]) / steepness.powi(3))
+        (steepness >= Self::MIN_GRADIENT).then(|| 0.0 - self.bend([q, -p]) / steepness.powi(3))
     }
 
     /// The second derivative along a vector, times the square of its length.

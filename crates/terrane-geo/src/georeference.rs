@@ -94,23 +94,23 @@ pub struct Georeference {
     /// says `PixelIsPoint`. Kept so, because adding and taking away half a pixel loses bits.
     pub anchor: Affine,
     /// Whether the file has a transform of its own; otherwise the anchor counts pixels.
-    pub placed: bool,
+    pub is_georeferenced: bool,
     /// The coordinate reference system.
     pub crs: Crs,
 }
 
 impl Georeference {
-    /// A placed raster whose transform is anchored as its system says.
+    /// A raster whose transform is anchored as its system says.
     pub fn new(anchor: Affine, crs: Crs) -> Self {
         Self {
             anchor,
-            placed: true,
+            is_georeferenced: true,
             crs,
         }
     }
 
-    /// A raster without a place: pixels are counted from its top-left corner, as GDAL does.
-    pub fn unplaced(crs: Crs) -> Self {
+    /// A raster that is not georeferenced: pixels are counted from its top-left corner, as GDAL does.
+    pub fn of_pixels(crs: Crs) -> Self {
         let anchor = Affine {
             x: 0.0,
             x_per_column: 1.0,
@@ -121,14 +121,14 @@ impl Georeference {
         };
         Self {
             anchor,
-            placed: false,
+            is_georeferenced: false,
             crs,
         }
     }
 
     /// The transform from pixel corners: position (0, 0) is the corner of the first pixel, (0.5, 0.5) its centre.
     pub fn affine(&self) -> Affine {
-        if self.placed && self.crs.pixel_is_point() {
+        if self.is_georeferenced && self.crs.pixel_is_point() {
             self.anchor.shifted(-0.5, -0.5)
         } else {
             self.anchor
@@ -148,7 +148,7 @@ impl Georeference {
     #[must_use]
     pub fn coarsened(&self, factor: f64) -> Self {
         let mut anchor = self.affine().scaled(factor);
-        if self.placed && self.crs.pixel_is_point() {
+        if self.is_georeferenced && self.crs.pixel_is_point() {
             anchor = anchor.shifted(0.5, 0.5);
         }
         Self {

@@ -18,7 +18,7 @@ use crate::{
     RasterSource, Result, SampleType, Storage,
 };
 
-/// A compressed block is decoded whole; one larger than this would break the promise of bounded memory.
+/// A compressed block is decoded whole; one larger than this would break the bound on memory.
 const MAX_BLOCK_BYTES: usize = 256 << 20;
 /// A window is decoded in parts of this size, or of a block where that is larger, so that what is decoded of a window
 /// of any width takes bounded memory beside its heights.
@@ -665,7 +665,7 @@ fn georeference(path: &Path, ifd: &Ifd, crs: Crs) -> Result<Georeference> {
                     REWRITE_ADVICE,
                 ));
             }
-            return Ok(Georeference::unplaced(crs));
+            return Ok(Georeference::of_pixels(crs));
         }
     };
     if anchor.pixel_size() == 0.0 || !anchor.pixel_size().is_finite() {

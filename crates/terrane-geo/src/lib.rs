@@ -10,10 +10,10 @@
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("hill.tif");
-//! let place = Georeference::new(Affine::north_up(2_600_000.0, 1_200_000.0, 1.0), Crs::projected(2056, Some(5728)));
+//! let georeference = Georeference::new(Affine::north_up(2_600_000.0, 1_200_000.0, 1.0), Crs::projected(2056, Some(5728)));
 //! let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-//! let output = Output::new(&path, Existing::Keep, Kind::Raster);
-//! let mut writer = CogWriter::create(&output, (3, 2), place, storage)?;
+//! let output = Output::new(&path, Existing::Refuse, Kind::Raster);
+//! let mut writer = CogWriter::create(&output, (3, 2), georeference, storage)?;
 //! writer.write_rows(&[431.5, 432.0, 432.5])?;
 //! writer.write_rows(&[431.0, f64::NAN, 432.0])?;
 //! writer.finish()?;

@@ -6,7 +6,7 @@ use terrane_format::Window;
 
 use crate::{Georeference, Grid, HeightUnit, RasterInfo, RasterSource, Result, Storage};
 
-/// Heights in metres with their place on the ground.
+/// Heights in metres with their georeference.
 #[derive(Debug)]
 pub struct MemoryRaster {
     info: RasterInfo,
@@ -57,8 +57,8 @@ mod tests {
     fn numbers_that_are_no_heights_are_counted() {
         let heights = vec![1.0, f64::INFINITY, f64::NAN, -1e30, 9.9e29, -3e38];
         let storage = Storage::metres(SampleType::F64, Some(-3e38));
-        let place = Georeference::unplaced(Crs::default());
-        let raster = MemoryRaster::new("array", Grid::new(3, 2, heights), place, storage);
+        let georeference = Georeference::of_pixels(Crs::default());
+        let raster = MemoryRaster::new("array", Grid::new(3, 2, heights), georeference, storage);
         let grid = raster.read(0, Window::whole(3, 2)).unwrap();
         assert_eq!(grid.not_heights, 2);
         let is_missing: Vec<bool> = grid.heights.iter().map(|height| height.is_nan()).collect();

@@ -13,7 +13,7 @@ const ALIGNMENT_PIXELS: f64 = 0.01;
 /// A country is thousands of files, more than a process may hold open.
 const OPEN_FILES: usize = 32;
 
-/// Rasters of the same system and pixel size, placed on one grid; where they overlap, the last one with data counts.
+/// Rasters of the same system and pixel size, on one grid; where they overlap, the last one with data counts.
 pub struct Mosaic {
     info: RasterInfo,
     pieces: Pieces,
@@ -28,7 +28,7 @@ pub struct Piece {
     pub window: Window,
 }
 
-/// Files whose places on a grid are known; a file is opened when it is first read.
+/// Files whose offsets on a grid are known; a file is opened when it is first read.
 pub struct Pieces {
     files: Vec<Piece>,
     /// Numbers of the pieces by their first row.
@@ -41,25 +41,25 @@ pub struct Pieces {
 }
 
 impl Mosaic {
-    /// Reads the headers of all files and places them on the grid of the first.
+    /// Reads the headers of all files and puts them on the grid of the first.
     pub fn open(paths: &[impl AsRef<Path>]) -> Result<Self> {
         let mut first: Option<RasterInfo> = None;
         let mut storage: Option<Storage> = None;
-        let mut places = Vec::with_capacity(paths.len());
+        let mut offsets = Vec::with_capacity(paths.len());
         let mut states = Vec::with_capacity(paths.len());
         for path in paths {
             let raster = GeoTiff::open(path.as_ref())?;
             let info = raster.info().clone();
             states.push(OnceLock::from(raster.state()));
             let anchor = first.get_or_insert_with(|| info.clone());
-            places.push((
+            offsets.push((
                 info.path.clone(),
-                place(anchor, &info)?,
+                offset(anchor, &info)?,
                 info.width(),
                 info.height(),
             ));
             storage = Some(match storage {
-                Some(common) => join(common, &info.storage),
+                Some(common) => common_storage(common, &info.storage),
                 None => info.storage,
             });
         }
@@ -67,11 +67,11 @@ impl Mosaic {
             return Err(Error::NoInput);
         };
 
-        let left = places.iter().map(|place| place.1.0).min().unwrap_or(0);
-        let top = places.iter().map(|place| place.1.1).min().unwrap_or(0);
-        let mut pieces = Vec::with_capacity(places.len());
+        let left = offsets.iter().map(|file| file.1.0).min().unwrap_or(0);
+        let top = offsets.iter().map(|file| file.1.1).min().unwrap_or(0);
+        let mut pieces = Vec::with_capacity(offsets.len());
         let (mut right, mut bottom) = (0, 0);
-        for (path, (column, row), width, height) in places {
+        for (path, (column, row), width, height) in offsets {
             let window = Window {
                 column: (column - left) as usize,
                 row: (row - top) as usize,
@@ -90,7 +90,7 @@ impl Mosaic {
         Ok(Self { info, pieces })
     }
 
-    /// The files and their places.
+    /// The files and their offsets.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces.files
     }
@@ -116,7 +116,7 @@ impl RasterSource for Mosaic {
 }
 
 impl Pieces {
-    /// Files at their places, the ones that count most last.
+    /// Files at their offsets, the ones that count most last.
     pub fn new(pieces: Vec<Piece>) -> Self {
         let mut by_row: Vec<usize> = (0..pieces.len()).collect();
         by_row.sort_by_key(|&index| pieces[index].window.row);
@@ -162,8 +162,8 @@ impl Pieces {
 
     fn piece(&self, index: usize) -> Result<Arc<GeoTiff>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = open.iter().position(|(piece, _)| *piece == index) {
-            let entry = open.remove(place);
+        if let Some(entry_index) = open.iter().position(|(piece, _)| *piece == index) {
+            let entry = open.remove(entry_index);
             open.push(entry);
         } else {
             let path = &self.files[index].path;
@@ -219,16 +219,16 @@ impl Pieces {
 }
 
 /// Column and row of a raster's first pixel on the grid of the first one.
-fn place(first: &RasterInfo, info: &RasterInfo) -> Result<(i64, i64)> {
+fn offset(first: &RasterInfo, info: &RasterInfo) -> Result<(i64, i64)> {
     let refuse = |reason: String| Error::Mosaic {
         path: info.path.clone(),
         first: first.path.clone(),
         reason,
     };
     let (ours, theirs) = (&info.georeference, &first.georeference);
-    if ours.placed != theirs.placed || !ours.placed {
+    if ours.is_georeferenced != theirs.is_georeferenced || !ours.is_georeferenced {
         return Err(refuse(
-            "a raster without a place on the ground has no neighbours".into(),
+            "a raster that is not georeferenced has no neighbours".into(),
         ));
     }
     if ours.crs != theirs.crs {
@@ -282,7 +282,7 @@ fn place(first: &RasterInfo, info: &RasterInfo) -> Result<(i64, i64)> {
 }
 
 /// A storage that holds the heights of both: their own where they agree, else floating point.
-fn join(common: Storage, other: &Storage) -> Storage {
+fn common_storage(common: Storage, other: &Storage) -> Storage {
     if common == *other {
         return common;
     }
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_pieces_of_a_window_are_those_that_share_pixels_with_it() {
-        // Scattered places and sizes, some of them high, one empty.
+        // Scattered offsets and sizes, some of them high, one empty.
         let pieces: Vec<Piece> = (0..200_usize)
             .map(|index| Piece {
                 path: PathBuf::new(),
@@ -329,8 +329,8 @@ mod tests {
             };
             let mut found: Vec<usize> = all.touching(window).collect();
             found.sort_unstable();
-            let shares = |&piece: &usize| window.intersection(&pieces[piece].window).is_some();
-            let expected: Vec<usize> = (0..pieces.len()).filter(shares).collect();
+            let overlaps = |&piece: &usize| window.intersection(&pieces[piece].window).is_some();
+            let expected: Vec<usize> = (0..pieces.len()).filter(overlaps).collect();
             assert_eq!(found, expected, "{window:?}");
             assert_eq!(all.touches(window), !expected.is_empty());
         }

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// It is refused.
-    Keep,
+    Refuse,
     /// It is replaced when the new one is complete.
     Replace,
 }
@@ -20,7 +20,7 @@ pub enum Existing {
 /// What a file holds, which the ending of its name should not contradict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A neural terrain file.
+    /// A terrane file.
     Terrain,
     /// An elevation raster, or one derived from it.
     Raster,
@@ -49,7 +49,7 @@ impl Kind {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Terrain => "a neural terrain file",
+            Self::Terrain => "a terrane file",
             Self::Raster => "a raster",
             Self::Model => "a model",
             Self::Plan => "a plan of shards",
@@ -150,7 +150,7 @@ impl<'a> Output<'a> {
         }
         self.check_ending()?;
         if let Some(found) = found {
-            if self.existing == Existing::Keep {
+            if self.existing == Existing::Refuse {
                 return Err(Error::Exists { path: path() });
             }
             if found.permissions().readonly() {
@@ -271,13 +271,13 @@ mod tests {
             );
         }
         let other = folder.path().join("c.tif");
-        let output = Output::new(&other, Existing::Keep, Kind::Raster).made_of([&input]);
+        let output = Output::new(&other, Existing::Refuse, Kind::Raster).made_of([&input]);
         assert_eq!(output.check().unwrap(), other);
     }
 
     #[test]
     fn an_ending_that_says_something_else_is_refused() {
-        let check = |name: &str, kind| Output::new(Path::new(name), Existing::Keep, kind).check();
+        let check = |name: &str, kind| Output::new(Path::new(name), Existing::Refuse, kind).check();
         for (name, kind) in [
             ("no/a.tif", Kind::Terrain),
             ("no/a.TIFF", Kind::Terrain),
@@ -322,7 +322,7 @@ mod tests {
         // A link to nothing is followed to where the file will be.
         let link = folder.path().join("link.trn");
         std::os::unix::fs::symlink("there.trn", &link).unwrap();
-        let output = Output::new(&link, Existing::Keep, Kind::Terrain);
+        let output = Output::new(&link, Existing::Refuse, Kind::Terrain);
         assert_eq!(output.check().unwrap(), folder.path().join("there.trn"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use terrane_format::Window;
+use terrane_format::{Window, halve};
 
 use crate::sample::is_height;
 use crate::{Error, GeoTiff, Georeference, GroundScale, HeightUnit, Mosaic, Result, Storage};
@@ -18,7 +18,7 @@ pub struct Grid {
     pub heights: Vec<f64>,
     /// How many pixels of the window that was read hold a number which is no height, because it is infinite or of 1e30
     /// and beyond, without being the nodata value that the file declares. Their heights are `NaN` as if they were
-    /// missing, which whoever promises every valid pixel has to say. 0 in a grid that was made of another.
+    /// missing, which whoever guarantees every valid pixel has to report. 0 in a grid that was made of another.
     pub not_heights: usize,
 }
 
@@ -72,45 +72,20 @@ impl Grid {
         }
     }
 
+    /// Puts another grid, which must fit, over a part of this one.
+    pub fn paste(&mut self, part: &Self, column: usize, row: usize) {
+        for (index, values) in part.heights.chunks_exact(part.width.max(1)).enumerate() {
+            let start = (row + index) * self.width + column;
+            self.heights[start..start + part.width].copy_from_slice(values);
+        }
+    }
+
     /// The grid at half the resolution: each pixel the mean of the valid ones among its two by two.
     #[must_use]
     pub fn halved(&self) -> Self {
         let (width, height) = (self.width.div_ceil(2), self.height.div_ceil(2));
-        let heights = (0..height)
-            .flat_map(|row| {
-                let upper = self.row(2 * row);
-                let lower = if 2 * row + 1 < self.height {
-                    self.row(2 * row + 1)
-                } else {
-                    &[]
-                };
-                halve_rows(upper, lower)
-            })
-            .collect();
-        Self::new(width, height, heights)
+        Self::new(width, height, halve(&self.heights, self.width))
     }
-}
-
-/// Joins two rows (the lower one may be empty) into one of half the width, by the mean of valid heights.
-pub(crate) fn halve_rows(upper: &[f64], lower: &[f64]) -> Vec<f64> {
-    (0..upper.len().div_ceil(2))
-        .map(|column| {
-            let pair = 2 * column..(2 * column + 2).min(upper.len());
-            let lower = lower.get(pair.clone()).unwrap_or_default();
-            let (sum, count) = upper[pair]
-                .iter()
-                .chain(lower)
-                .filter(|height| !height.is_nan())
-                .fold((0.0, 0_u32), |(sum, count), height| {
-                    (sum + height, count + 1)
-                });
-            if count == 0 {
-                f64::NAN
-            } else {
-                sum / f64::from(count)
-            }
-        })
-        .collect()
 }
 
 /// What is known of a raster before its heights are read.
@@ -142,10 +117,10 @@ impl RasterInfo {
     /// Side of a pixel on the ground in metres, at the middle of the raster. A system whose unit is not known counts as
     /// metric.
     pub fn pixel_m(&self) -> f64 {
-        let place = &self.georeference;
-        GroundScale::of(&place.crs)
+        let georeference = &self.georeference;
+        GroundScale::of(&georeference.crs)
             .unwrap_or(GroundScale::Constant(1.0))
-            .pixel_m(&place.affine(), self.levels[0])
+            .pixel_m(&georeference.affine(), self.levels[0])
     }
 
     /// Checks that a window lies inside a level.
@@ -202,16 +177,6 @@ pub fn open(paths: &[impl AsRef<Path>]) -> Result<Box<dyn RasterSource>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn halving_skips_what_is_missing_and_keeps_ragged_edges() {
-        let nan = f64::NAN;
-        let grid = Grid::new(3, 3, vec![1.0, 3.0, 5.0, nan, 5.0, nan, 2.0, nan, nan]);
-        let half = grid.halved();
-        assert_eq!((half.width, half.height), (2, 2));
-        assert_eq!(half.heights[..3], [3.0, 5.0, 2.0]);
-        assert!(half.heights[3].is_nan());
-    }
 
     #[test]
     fn a_crop_holds_its_window() {

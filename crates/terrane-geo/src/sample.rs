@@ -205,7 +205,7 @@ impl Storage {
             (None, _) => 0.0,
             (Some(nodata), None) => nodata,
             (Some(nodata), Some(_)) if nodata.is_nan() => 0.0,
-            (Some(nodata), Some((least, greatest))) => nodata.round().clamp(least, greatest),
+            (Some(nodata), Some((min, max))) => nodata.round().clamp(min, max),
         }
     }
 

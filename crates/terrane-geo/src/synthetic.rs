@@ -130,10 +130,10 @@ impl Frame {
         self.width * self.height
     }
 
-    /// The place of a cell, in units of `unit_m`.
+    /// The position of a cell, in units of `unit_m`.
     fn scaled(&self, cell: usize, unit_m: f64) -> [f64; 2] {
-        let place = |index: usize| (self.origin_m + index as f64 * self.cell_m) / unit_m;
-        [place(cell % self.width), place(cell / self.width)]
+        let position = |index: usize| (self.origin_m + index as f64 * self.cell_m) / unit_m;
+        [position(cell % self.width), position(cell / self.width)]
     }
 
     /// The neighbours of a cell; those of an edge may lie on another edge or nowhere.
@@ -167,12 +167,12 @@ impl Frame {
     }
 }
 
-/// Distance to a course `[x, y, value]`, infinite beyond reach, and the value there, for each cell.
-fn near(course: &[[f64; 3]], frame: &Frame, reach_m: f64) -> Vec<[f32; 2]> {
+/// Distance to a course `[x, y, value]`, infinite beyond the radius, and the value there, for each cell.
+fn near(course: &[[f64; 3]], frame: &Frame, radius_m: f64) -> Vec<[f32; 2]> {
     let mut near = vec![[f32::INFINITY, 0.0]; frame.len()];
     let cells = |a: f64, b: f64, count: usize| {
-        let place = |m: f64| ((m - frame.origin_m) / frame.cell_m).max(0.0) as usize;
-        place(a.min(b) - reach_m).min(count)..(place(a.max(b) + reach_m) + 2).min(count)
+        let index = |m: f64| ((m - frame.origin_m) / frame.cell_m).max(0.0) as usize;
+        index(a.min(b) - radius_m).min(count)..(index(a.max(b) + radius_m) + 2).min(count)
     };
     frame.by_rows(&mut near, |first, line| {
         let y = first / frame.width;
@@ -188,7 +188,7 @@ fn near(course: &[[f64; 3]], frame: &Frame, reach_m: f64) -> Vec<[f32; 2]> {
                 let share = share.clamp(0.0, 1.0);
                 let (ex, ey) = (px - ax - share * dx, py - ay - share * dy);
                 let distance = (ex * ex + ey * ey).sqrt();
-                if distance <= reach_m && distance < f64::from(line[x][0]) {
+                if distance <= radius_m && distance < f64::from(line[x][0]) {
                     line[x] = [distance, from + share * (to - from)].map(|m| m as f32);
                 }
             }
@@ -274,7 +274,7 @@ impl Valley {
     }
 
     /// The point `[along, across]` metres from a length along the axis.
-    fn place(&self, along_m: f64, aside: [f64; 2]) -> [f64; 3] {
+    fn point(&self, along_m: f64, aside: [f64; 2]) -> [f64; 3] {
         let along = along_m + aside[0];
         let after = self.axis.partition_point(|point| point[2] <= along);
         let (a, b) = (
@@ -292,7 +292,7 @@ impl Valley {
         let step_m = 0.12 * self.root;
         let count = (self.axis[160][2] / step_m) as usize;
         let lengths = (0..count).map(|step| step as f64 * step_m);
-        let mut points: Vec<_> = lengths.map(|m| self.place(m, aside(m))).collect();
+        let mut points: Vec<_> = lengths.map(|m| self.point(m, aside(m))).collect();
         for index in (0..rounds).flat_map(|_| 1..count - 1) {
             for axis in [0, 1] {
                 let sides = points[index - 1][axis] + points[index + 1][axis];
@@ -344,7 +344,7 @@ impl Valley {
         let course = self.beside(130, |along| {
             let offset = |step: i32| [0.0, side * self.span_m * 0.004 * f64::from(step)];
             let foot_m = deck_m(along) + 1.0;
-            let foot = (10..30).find(|&step| ground_m(self.place(along, offset(step))) > foot_m);
+            let foot = (10..30).find(|&step| ground_m(self.point(along, offset(step))) > foot_m);
             offset(foot.unwrap_or(30) - 2)
         });
         let half_m = 3.5_f64.max(frame.cell_m) as f32;

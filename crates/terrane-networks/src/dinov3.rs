@@ -110,17 +110,6 @@ impl TeacherConfig {
         }
     }
 
-    /// ViT-L/16, the teacher of HUVR's authors.
-    pub const fn vit_large_16() -> Self {
-        Self {
-            width: 1024,
-            depth: 24,
-            heads: 16,
-            hidden: 4096,
-            patch: 16,
-        }
-    }
-
     /// The sizes that published weights belong to; their heads are 64 wide.
     pub fn of(weights: &Weights) -> Result<Self, WeightsError> {
         let published = Published::new(weights);

@@ -6,11 +6,13 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use terrane_codec::{Error, ModelError, Networks, Normalise, TokenModel, TokenSurface};
+use terrane_codec::{
+    BuiltInNetwork, Error, ModelError, Networks, Normalise, TokenModel, TokenSurface,
+};
 use terrane_format::tokens::{WIDTHS, alphabet};
 use terrane_format::{Error as FormatError, MemoryError, MemoryLimit, TokenTables};
 
-use crate::field::RIM;
+use crate::field::OVERLAP;
 use crate::methods::{Method as _, MethodConfig, Model, Precision, SettingError};
 use crate::weights::{Array, Weights, WeightsError};
 
@@ -276,13 +278,11 @@ impl TokenModel for TrainedModel {
     fn decode(&self, tokens: &[f32]) -> Result<Vec<f64>, Error> {
         alone(|| {
             let tokens = self.tokens(tokens);
-            match self.network.decode_rims(tokens.clone(), RIM) {
-                Some(rims) => Ok(rims.blend(self.config.side())),
-                None => {
-                    let values = floats(self.network.decode(tokens, Precision::Full))?;
-                    Ok(values.into_iter().map(f64::from).collect())
-                }
+            if let Some(overlap) = self.network.decode_overlapping(tokens.clone(), OVERLAP) {
+                return Ok(overlap.blend(self.config.side()));
             }
+            let values = floats(self.network.decode(tokens, Precision::Full))?;
+            Ok(values.into_iter().map(f64::from).collect())
         })
     }
 
@@ -305,8 +305,8 @@ impl Networks for BurnNetworks {
         Ok(Arc::new(model))
     }
 
-    fn built_in(&self) -> &[(Arc<dyn TokenModel>, &'static [u8])] {
-        static MODELS: LazyLock<[(Arc<dyn TokenModel>, &'static [u8]); 1]> =
+    fn built_in(&self) -> &[BuiltInNetwork] {
+        static MODELS: LazyLock<[BuiltInNetwork; 1]> =
             LazyLock::new(|| [(Arc::new(TrainedModel::built_in().clone()) as _, BUILT_IN)]);
         MODELS.as_slice()
     }

@@ -26,9 +26,9 @@ const CONTIGUOUS: &str = "a contiguous tensor of floats is a slice";
 const SHARE: usize = 1 << 14;
 /// Beyond this the reduction to a quarter turn loses digits, and the standard library takes over.
 const LARGEST: f32 = 8192.0;
-/// π/2 in three parts; the first two have so few digits that their products with whole numbers are exact.
+/// π/2 in three parts; the first two have so few digits that their products with integers are exact.
 const QUARTER: [f32; 3] = [1.570_312_5, 4.837_513e-4, 7.549_79e-8];
-/// Adding and subtracting it rounds to whole numbers.
+/// Adding and subtracting it rounds to integers.
 const ROUNDING: f32 = 12_582_912.0;
 
 /// Sines of all numbers.
@@ -194,7 +194,7 @@ fn turned_sine(x: f32, quarters: i32) -> f32 {
     let nearest = x * FRAC_2_PI + ROUNDING;
     let whole = nearest - ROUNDING;
     let r = ((x - whole * QUARTER[0]) - whole * QUARTER[1]) - whole * QUARTER[2];
-    // The lowest bits of the rounded number are those of the whole number.
+    // The lowest bits of the rounded number are those of the integer.
     let quarters = (nearest.to_bits() as i32).wrapping_add(quarters);
     let square = r * r;
     let odd = r + r * square * ((-1.951_529_6e-4 * square + 8.332_161e-3) * square - 0.166_666_55);

@@ -106,7 +106,7 @@ fn georeference(
         },
     };
     let Some([x_per_column, x_per_row, x, y_per_column, y_per_row, y]) = transform else {
-        return Ok(Georeference::unplaced(crs));
+        return Ok(Georeference::of_pixels(crs));
     };
     let affine = Affine {
         x,

@@ -118,7 +118,7 @@ pub(crate) fn existing(overwrite: bool) -> Existing {
     if overwrite {
         Existing::Replace
     } else {
-        Existing::Keep
+        Existing::Refuse
     }
 }
 

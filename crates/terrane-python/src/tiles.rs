@@ -31,6 +31,7 @@ fn encoder(settings: &terrane::Settings, is_f32: bool) -> Outcome<TileEncoder> {
     }
     let prepared = settings.prepare(MemoryLimit::default())?;
     Ok(TileEncoder {
+        method: prepared.method,
         model: prepared.model.map(|(model, _)| model),
         bits: 8,
         coding: Coding::Shortest,

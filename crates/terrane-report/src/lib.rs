@@ -18,6 +18,7 @@ mod page;
 pub mod picture;
 mod report;
 pub mod table;
+mod text;
 
 pub use error::{Error, Result};
 pub use page::Page;

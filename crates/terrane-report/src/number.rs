@@ -81,13 +81,13 @@ pub(super) fn power(exponent: i32) -> String {
 /// Digits in groups of three, from five of them before the point on: years and sizes of tiles stay as they are.
 pub(super) fn grouped(text: &str) -> String {
     let sign = usize::from(text.starts_with('-'));
-    let whole = text.find('.').unwrap_or(text.len());
-    if whole - sign < 5 {
+    let point = text.find('.').unwrap_or(text.len());
+    if point - sign < 5 {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len() + 4);
-    for (place, digit) in text.char_indices() {
-        if place > sign && place < whole && (whole - place).is_multiple_of(3) {
+    for (index, digit) in text.char_indices() {
+        if index > sign && index < point && (point - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -1,15 +1,18 @@
 //! A self-contained HTML page: text, pictures and tables in one file, light or dark as the reader's screen is.
 
+use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::picture::Picture;
+use crate::text::Prose;
 
 /// A page that is being put together.
 #[derive(Debug)]
 pub struct Page {
     title: String,
-    body: String,
+    introduction: String,
+    blocks: Vec<Block>,
     headings: usize,
 }
 
@@ -49,21 +52,52 @@ pub(crate) fn properties(selector: &str, colours: &[Colour]) -> String {
     )
 }
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("../templates/page.css");
 /// Who made a page, so that it is known again.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"terrane\">";
+
+/// What stands on a page below its title.
+#[derive(Debug)]
+enum Block {
+    /// Links to the headings that follow, of which the first has this number.
+    Contents {
+        first: usize,
+        headings: Vec<String>,
+    },
+    Heading {
+        number: usize,
+        text: String,
+    },
+    Paragraph(String),
+    Html(String),
+    Pictures(Vec<Captioned>),
+    Table {
+        head: Vec<String>,
+        rows: Vec<Vec<String>>,
+    },
+}
+
+/// A PNG file with its caption.
+#[derive(Debug)]
+struct Captioned {
+    base64: String,
+    caption: String,
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct PageTemplate<'a> {
+    page: &'a Page,
+    colours: String,
+}
 
 impl Page {
     /// A page with a title and one introducing sentence.
     pub fn new(title: &str, introduction: &str) -> Self {
-        let body = format!(
-            "<h1>{}</h1>\n<p>{}</p>\n",
-            escape(title),
-            prose(introduction)
-        );
         Self {
             title: title.to_owned(),
-            body,
+            introduction: introduction.to_owned(),
+            blocks: Vec::new(),
             headings: 0,
         }
     }
@@ -73,159 +107,62 @@ impl Page {
         html.contains(GENERATOR) || html.contains(&properties(":root", &COLOURS))
     }
 
-    /// Adds a list of the headings that follow, each a link to its place.
+    /// Adds a list of the headings that follow, each a link to it.
     pub(crate) fn contents(&mut self, headings: &[&str]) {
-        self.body
-            .push_str("<nav class=\"contents\" aria-label=\"Contents\">\n<ol>\n");
-        for (index, text) in headings.iter().enumerate() {
-            let number = self.headings + index + 1;
-            let text = escape(text);
-            self.body
-                .push_str(&format!("<li><a href=\"#part-{number}\">{text}</a></li>\n"));
-        }
-        self.body.push_str("</ol>\n</nav>\n");
+        self.blocks.push(Block::Contents {
+            first: self.headings + 1,
+            headings: headings.iter().map(ToString::to_string).collect(),
+        });
     }
 
     /// Adds a heading.
     pub fn heading(&mut self, text: &str) {
         self.headings += 1;
-        self.body.push_str(&format!(
-            "<h2 id=\"part-{}\">{}</h2>\n",
-            self.headings,
-            escape(text)
-        ));
+        self.blocks.push(Block::Heading {
+            number: self.headings,
+            text: text.to_owned(),
+        });
     }
 
     /// Adds a paragraph; `backticks` set code.
     pub fn paragraph(&mut self, text: &str) {
-        self.body.push_str(&format!("<p>{}</p>\n", prose(text)));
+        self.blocks.push(Block::Paragraph(text.to_owned()));
     }
 
-    /// Adds a piece of HTML as it is.
-    pub(crate) fn piece(&mut self, html: &str) {
-        self.body.push_str(html);
+    /// Adds HTML as it is.
+    pub(crate) fn html_block(&mut self, html: String) {
+        self.blocks.push(Block::Html(html));
     }
 
     /// Adds pictures side by side, each with its caption.
     pub fn pictures(&mut self, pictures: &[(&Picture, &str)]) -> Result<(), png::EncodingError> {
-        self.body.push_str("<div class=\"row\">\n");
-        for (picture, caption) in pictures {
-            let png = STANDARD.encode(picture.png()?);
-            let caption = escape(caption);
-            self.body.push_str(&format!(
-                "<figure><img alt=\"{caption}\" src=\"data:image/png;base64,{png}\"><figcaption>{caption}</figcaption></figure>\n"
-            ));
-        }
-        self.body.push_str("</div>\n");
+        let captioned = pictures.iter().map(|(picture, caption)| {
+            Ok::<_, png::EncodingError>(Captioned {
+                base64: STANDARD.encode(picture.png()?),
+                caption: (*caption).to_owned(),
+            })
+        });
+        self.blocks
+            .push(Block::Pictures(captioned.collect::<Result<_, _>>()?));
         Ok(())
     }
 
     /// Adds a table; the first column is text, the others are numbers.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
-        let cells = |tag: &str, cells: &mut dyn Iterator<Item = &str>| -> String {
-            cells
-                .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)))
-                .collect()
-        };
-        self.body.push_str("<div class=\"wide\"><table>\n<tr>");
-        self.body.push_str(&cells("th", &mut head.iter().copied()));
-        self.body.push_str("</tr>\n");
-        for row in rows {
-            let line = cells("td", &mut row.iter().map(String::as_str));
-            self.body.push_str(&format!("<tr>{line}</tr>\n"));
-        }
-        self.body.push_str("</table></div>\n");
+        self.blocks.push(Block::Table {
+            head: head.iter().map(ToString::to_string).collect(),
+            rows: rows.to_vec(),
+        });
     }
 
     /// The whole page.
     pub fn html(&self) -> String {
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             {GENERATOR}\n<title>{}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-            escape(&self.title),
-            properties(":root", &COLOURS),
-            self.body
-        )
+        let template = PageTemplate {
+            page: self,
+            colours: properties(":root", &COLOURS),
+        };
+        template.render().expect("memory takes every page")
     }
-}
-
-/// Text as it must stand in HTML and SVG; what XML cannot hold at all is left out.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(character),
-            control if control.is_control() => {}
-            '\u{fffe}' | '\u{ffff}' => {}
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// Text as HTML, in which `backticks` set code.
-pub(crate) fn prose(text: &str) -> String {
-    let pieces = spans(text).map(|(piece, code)| {
-        let piece = escape(piece);
-        if code {
-            format!("<code>{piece}</code>")
-        } else {
-            piece
-        }
-    });
-    pieces.collect()
-}
-
-/// Text as Markdown within a line that shows it as it is.
-pub(crate) fn escape_markdown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if "\\`*_[]<>|&~$".contains(character) {
-            out.push('\\');
-        }
-        out.push(if character.is_control() {
-            ' '
-        } else {
-            character
-        });
-    }
-    out
-}
-
-/// A paragraph in Markdown, in which `backticks` set code.
-pub(crate) fn prose_markdown(text: &str) -> String {
-    let pieces = spans(text).map(|(piece, code)| {
-        if code {
-            format!("`{}`", piece.replace(char::is_control, " "))
-        } else {
-            escape_markdown(piece)
-        }
-    });
-    let mut paragraph = pieces.collect::<String>().trim().to_owned();
-    // A paragraph must not begin as a heading or a list does.
-    let digits = paragraph.bytes().take_while(u8::is_ascii_digit).count();
-    let rest = &paragraph[digits..];
-    if digits > 0 && [". ", ") "].iter().any(|list| rest.starts_with(list)) {
-        paragraph.insert(digits, '\\');
-    } else if paragraph.starts_with(['#', '+', '-', '=']) {
-        paragraph.insert(0, '\\');
-    }
-    paragraph
-}
-
-/// Pieces of a text and whether they stand between backticks; an odd backtick is a character like any other.
-fn spans(text: &str) -> impl Iterator<Item = (&str, bool)> {
-    let ticks = text.matches('`').count();
-    let pairs = ticks / 2;
-    text.splitn(2 * pairs + 1, '`')
-        .enumerate()
-        .map(|(index, piece)| (piece, index % 2 == 1))
-        .filter(|(piece, code)| *code || !piece.is_empty())
 }
 
 #[cfg(test)]
@@ -243,26 +180,5 @@ mod tests {
             !html.contains("http"),
             "the page needs nothing from elsewhere"
         );
-    }
-
-    #[test]
-    fn backticks_set_code_and_an_odd_one_is_text() {
-        assert_eq!(prose("run `a < b` now"), "run <code>a &lt; b</code> now");
-        assert_eq!(prose("it`s `code` here"), "it<code>s </code>code` here");
-        assert_eq!(prose("5` and \u{0}"), "5` and ");
-        assert_eq!(prose_markdown("run `a|b` *now*"), "run `a|b` \\*now\\*");
-    }
-
-    #[test]
-    fn paragraphs_in_markdown_are_not_lists_or_headings() {
-        for (text, shown) in [
-            ("# five", "\\# five"),
-            ("- five", "\\- five"),
-            ("5. five", "5\\. five"),
-            ("5.2 metres\nmore", "5.2 metres more"),
-            ("", ""),
-        ] {
-            assert_eq!(prose_markdown(text), shown);
-        }
     }
 }

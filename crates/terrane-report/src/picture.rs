@@ -71,7 +71,7 @@ impl Picture {
         Ok(bytes)
     }
 
-    /// The colours of the picture in order, and each pixel's place among them, if there are 256 at the most.
+    /// The colours of the picture in order, and each pixel's index among them, if there are at most 256.
     fn palette(&self) -> Option<(Vec<[u8; 4]>, Vec<u8>)> {
         let pixels = || self.rgba.as_chunks::<4>().0.iter();
         let mut colours = BTreeSet::new();
@@ -81,8 +81,8 @@ impl Picture {
             }
         }
         let colours: Vec<[u8; 4]> = colours.into_iter().collect();
-        let place = |pixel| colours.binary_search(pixel).unwrap_or(0) as u8;
-        let indices = pixels().map(place).collect();
+        let index = |pixel| colours.binary_search(pixel).unwrap_or(0) as u8;
+        let indices = pixels().map(index).collect();
         Some((colours, indices))
     }
 
@@ -161,13 +161,13 @@ pub enum Colours {
 }
 
 impl Colours {
-    /// The colour at a place from 0, the low end, to 1, the high end.
-    pub(crate) fn at(self, place: f64) -> [u8; 3] {
+    /// The colour at a position from 0, the low end, to 1, the high end.
+    pub(crate) fn at(self, position: f64) -> [u8; 3] {
         let stops = match self {
             Self::Sequential => &VIRIDIS[..],
             Self::Diverging => &ERROR[..],
         };
-        ramp(stops, place).map(|value| (value + 0.5) as u8)
+        ramp(stops, position).map(|value| (value + 0.5) as u8)
     }
 }
 
@@ -184,8 +184,8 @@ pub(crate) fn map(
 ) -> Picture {
     let span = (high - low).max(f64::MIN_POSITIVE);
     Picture::paint(values, width, height, |cell| {
-        let place = (f64::from(values[cell]) - low) / span;
-        colours.at((place * STEPS).round() / STEPS)
+        let position = (f64::from(values[cell]) - low) / span;
+        colours.at((position * STEPS).round() / STEPS)
     })
 }
 
@@ -236,12 +236,12 @@ fn ramp(stops: &[Stop], position: f64) -> [f64; 3] {
         .unwrap_or(stops.len() - 1);
     let (start, from) = stops[upper.saturating_sub(1)];
     let (end, to) = stops[upper];
-    let share = if end > start {
+    let fraction = if end > start {
         (position - start) / (end - start)
     } else {
         1.0
     };
-    std::array::from_fn(|channel| from[channel] + share * (to[channel] - from[channel]))
+    std::array::from_fn(|channel| from[channel] + fraction * (to[channel] - from[channel]))
 }
 
 /// Lights a colour relative to level ground (`lit` = 1): shadows turn cool, sunlit slopes warm.

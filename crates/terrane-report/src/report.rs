@@ -7,8 +7,9 @@ use std::path::Path;
 use terrane_geo::{AtomicFile, Existing, Output};
 
 use crate::figure::Figure;
-use crate::page::{Page, escape_markdown, prose_markdown};
+use crate::page::Page;
 use crate::table::Table;
+use crate::text::{escape_markdown, prose_markdown};
 use crate::{Error, Result};
 
 /// The report as a page, and in Markdown.
@@ -53,10 +54,10 @@ impl Report {
                 page.paragraph(paragraph);
             }
             for table in &section.tables {
-                page.piece(&table.html());
+                page.html_block(table.html());
             }
             for figure in &section.figures {
-                page.piece(&figure.html());
+                page.html_block(figure.html());
             }
         }
         page.html()

@@ -1,12 +1,13 @@
 //! Tables of a benchmark: one source for Markdown, CSV, JSON and HTML.
 
+use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::number::{MISSING, fixed, grouped};
-use crate::page::{escape, escape_markdown, prose, prose_markdown};
+use crate::text::{Prose, escape_markdown, prose_markdown};
 
 /// A table with more rows is folded on the page.
 const LONG: usize = 32;
@@ -20,7 +21,7 @@ pub enum Cell {
     /// A measured number, shown with its column's digits and stored in full.
     Number(f64),
     /// A count.
-    Whole(u64),
+    Count(u64),
     /// Nothing was measured.
     Missing,
 }
@@ -56,13 +57,13 @@ impl From<Option<f64>> for Cell {
 
 impl From<u64> for Cell {
     fn from(count: u64) -> Self {
-        Self::Whole(count)
+        Self::Count(count)
     }
 }
 
 impl From<usize> for Cell {
     fn from(count: usize) -> Self {
-        Self::Whole(count as u64)
+        Self::Count(count as u64)
     }
 }
 
@@ -72,7 +73,7 @@ impl Cell {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(value) => fixed(*value, digits),
-            Self::Whole(count) => grouped(&count.to_string()),
+            Self::Count(count) => grouped(&count.to_string()),
             Self::Missing => MISSING.to_owned(),
         }
     }
@@ -83,7 +84,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Number(value) if value.is_nan() => String::new(),
             Self::Number(value) => format!("{value:?}"),
-            Self::Whole(count) => count.to_string(),
+            Self::Count(count) => count.to_string(),
             Self::Missing => String::new(),
         }
     }
@@ -212,7 +213,7 @@ impl Table {
                 let value = match cell {
                     Cell::Text(text) => Value::from(text.as_str()),
                     Cell::Number(value) => Value::from(*value),
-                    Cell::Whole(count) => Value::from(*count),
+                    Cell::Count(count) => Value::from(*count),
                     Cell::Missing => Value::Null,
                 };
                 (column.key.clone(), value)
@@ -224,73 +225,34 @@ impl Table {
 
     /// The table in HTML with its heading, its note, and its CSV and JSON to take away.
     pub(crate) fn html(&self) -> String {
-        let title = escape(&self.title);
-        let (open, close) = if self.rows.len() > LONG {
-            let summary = format!("<details><summary>{} rows</summary>\n", self.rows.len());
-            (summary, "</details>\n")
-        } else {
-            (String::new(), "")
+        let columns = self.columns.iter().enumerate();
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.iter().zip(&self.columns);
+            cells
+                .map(|(cell, column)| cell.shown(column.digits))
+                .collect()
+        });
+        let template = TableTemplate {
+            table: self,
+            is_folded: self.rows.len() > LONG,
+            columns: columns
+                .map(|(index, column)| HtmlColumn {
+                    head: &column.head,
+                    is_text: self.is_text(index),
+                })
+                .collect(),
+            rows: rows.collect(),
+            files: [
+                Download::new("CSV", "csv", "text/csv", &self.csv()),
+                Download::new(
+                    "JSON",
+                    "json",
+                    "application/json",
+                    &format!("{:#}\n", self.json()),
+                ),
+            ],
         };
-        let mut out = format!(
-            "<section class=\"table\" id=\"table-{}\">\n<h3>{title}</h3>\n{open}\
-             <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table>\n<thead><tr>",
-            escape(&self.name)
-        );
-        let class = |index| {
-            if self.is_text(index) {
-                " class=\"text\""
-            } else {
-                ""
-            }
-        };
-        for (index, column) in self.columns.iter().enumerate() {
-            let head = escape(&column.head);
-            out.push_str(&format!("<th scope=\"col\"{}>{head}</th>", class(index)));
-        }
-        out.push_str("</tr></thead>\n<tbody>\n");
-        for row in &self.rows {
-            out.push_str("<tr>");
-            for (index, (cell, column)) in row.iter().zip(&self.columns).enumerate() {
-                let (tag, scope) = if index == 0 {
-                    ("th", " scope=\"row\"")
-                } else {
-                    ("td", "")
-                };
-                let shown = escape(&cell.shown(column.digits));
-                out.push_str(&format!("<{tag}{scope}{}>{shown}</{tag}>", class(index)));
-            }
-            out.push_str("</tr>\n");
-        }
-        out.push_str("</tbody></table></div>\n");
-        out.push_str(close);
-        out.push_str("<p class=\"note\">");
-        if !self.note.is_empty() {
-            out.push_str(&format!("{} ", prose(&self.note)));
-        }
-        out.push_str(&self.downloads());
-        out.push_str("</p>\n</section>\n");
-        out
-    }
-
-    /// Links that hold the data themselves, so that the page stays whole wherever it is moved.
-    fn downloads(&self) -> String {
-        let link = |kind: &str, content: &str| {
-            let lower = kind.to_lowercase();
-            let (name, data) = (escape(&self.name), STANDARD.encode(content));
-            let mime = if lower == "csv" {
-                "text/csv"
-            } else {
-                "application/json"
-            };
-            format!(
-                "<a download=\"{name}.{lower}\" href=\"data:{mime};charset=utf-8;base64,{data}\">{kind}</a>"
-            )
-        };
-        format!(
-            "<span class=\"take\">{} {}</span>",
-            link("CSV", &self.csv()),
-            link("JSON", &format!("{:#}\n", self.json()))
-        )
+        template.render().expect("memory takes every table")
     }
 
     /// Whether a column holds words: then it starts at the left.
@@ -298,10 +260,44 @@ impl Table {
         let cells = self.rows.iter().map(|row| &row[column]);
         let (words, values) = cells.fold((0, 0), |(words, values), cell| match cell {
             Cell::Text(_) => (words + 1, values),
-            Cell::Number(_) | Cell::Whole(_) => (words, values + 1),
+            Cell::Number(_) | Cell::Count(_) => (words, values + 1),
             Cell::Missing => (words, values),
         });
         words > values || (column == 0 && values == 0)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableTemplate<'a> {
+    table: &'a Table,
+    is_folded: bool,
+    columns: Vec<HtmlColumn<'a>>,
+    rows: Vec<Vec<String>>,
+    files: [Download; 2],
+}
+
+struct HtmlColumn<'a> {
+    head: &'a str,
+    is_text: bool,
+}
+
+/// A file that a link holds, so that the page stays whole wherever it is moved.
+struct Download {
+    name: &'static str,
+    extension: &'static str,
+    mime: &'static str,
+    base64: String,
+}
+
+impl Download {
+    fn new(name: &'static str, extension: &'static str, mime: &'static str, content: &str) -> Self {
+        Self {
+            name,
+            extension,
+            mime,
+            base64: STANDARD.encode(content),
+        }
     }
 }
 

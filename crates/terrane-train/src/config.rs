@@ -1,5 +1,6 @@
 //! A complete experiment: data, method and training, as TOML with every value stated.
 
+use include_dir::{Dir, File, include_dir};
 use serde::{Deserialize, Serialize};
 use terrane_codec::Normalise;
 use terrane_networks::blocks::{Check, SettingError};
@@ -53,7 +54,7 @@ pub struct TrainConfig {
     pub clip_norm: f64,
     /// Whether a DINOv3 teacher is followed as well; its weights are given when the training starts.
     pub distil: bool,
-    /// Share of the old in a running mean of the weights, which is then what is saved; 0 for none.
+    /// Decay of a running mean of the weights, which is then what is saved; 0 for none.
     pub ema: f64,
     /// Steps between lines of the log; 0 for one at the end.
     pub log_every: usize,
@@ -67,21 +68,21 @@ pub struct TrainConfig {
     pub schedule: ScheduleConfig,
 }
 
-/// The most steps of a training.
-const MOST_STEPS: usize = 1_000_000_000;
+/// Maximum number of steps of a training.
+const MAX_STEPS: usize = 1_000_000_000;
 
-/// Refuses a number of steps that is nought or beyond all reason.
-pub(crate) fn are_steps(key: &str, value: usize) -> Check {
-    if (1..=MOST_STEPS).contains(&value) {
+/// Refuses a number of steps that is zero or absurdly large.
+pub(crate) fn is_step_count(key: &str, value: usize) -> Check {
+    if (1..=MAX_STEPS).contains(&value) {
         Ok(())
     } else {
-        let must = format!("be from 1 to {MOST_STEPS}");
+        let must = format!("be from 1 to {MAX_STEPS}");
         Err(SettingError::new(key, must, value))
     }
 }
 
-/// Refuses a number of things that is nought.
-pub(crate) fn is_some(key: &str, value: usize) -> Check {
+/// Refuses a count of zero.
+pub(crate) fn is_positive(key: &str, value: usize) -> Check {
     if value > 0 {
         Ok(())
     } else {
@@ -90,19 +91,19 @@ pub(crate) fn is_some(key: &str, value: usize) -> Check {
 }
 
 /// Refuses numbers below 0, and what is no number.
-pub fn are_amounts(values: &[(&str, f64)]) -> Check {
+pub fn are_non_negative(values: &[(&str, f64)]) -> Check {
     check_each(values, "be a number from 0 on", |value| value >= 0.0)
 }
 
-/// Refuses shares of the old that leave nothing to the new.
-pub(crate) fn are_shares(values: &[(&str, f64)]) -> Check {
+/// Refuses decays that leave nothing to the new.
+pub(crate) fn are_decays(values: &[(&str, f64)]) -> Check {
     check_each(values, "be from 0 to less than 1", |value| {
         (0.0..1.0).contains(&value)
     })
 }
 
-/// Refuses parts that are less than nothing or more than all.
-pub(crate) fn are_parts(values: &[(&str, f64)]) -> Check {
+/// Refuses fractions below 0 or above 1.
+pub(crate) fn are_fractions(values: &[(&str, f64)]) -> Check {
     check_each(values, "be from 0 to 1", |value| {
         (0.0..=1.0).contains(&value)
     })
@@ -119,10 +120,10 @@ pub fn check_each(values: &[(&str, f64)], must: &str, is_so: fn(f64) -> bool) ->
 
 impl TrainConfig {
     fn check(&self) -> Check {
-        are_steps("train.steps", self.steps)?;
-        is_some("train.batch", self.batch)?;
-        are_amounts(&[("train.clip_norm", self.clip_norm)])?;
-        are_shares(&[("train.ema", self.ema)])?;
+        is_step_count("train.steps", self.steps)?;
+        is_positive("train.batch", self.batch)?;
+        are_non_negative(&[("train.clip_norm", self.clip_norm)])?;
+        are_decays(&[("train.ema", self.ema)])?;
         self.optimiser.check()?;
         self.schedule.check()
     }
@@ -163,27 +164,24 @@ pub enum ConfigError {
     },
 }
 
-macro_rules! presets {
-    ($($name:literal),+ $(,)?) => {
-        const PRESETS: &[(&str, &str)] = &[$(($name, include_str!(concat!("presets/", $name, ".toml")))),+];
-    };
-}
-
-presets! {
-    "context", "context-fast", "context-best", "transinr", "transinr-small", "functa", "functa-small", "huvr", "huvr-small", "huvr-siren", "huvr-siren-small",
-}
+/// The built-in presets: every file of the folder is one, by its name.
+static PRESETS: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/presets");
 
 /// Names of the built-in presets.
 pub fn preset_names() -> Vec<&'static str> {
-    PRESETS.iter().map(|(name, _)| *name).collect()
+    let files = PRESETS.files();
+    let mut names: Vec<_> = files
+        .filter_map(|file| file.path().file_stem()?.to_str())
+        .collect();
+    names.sort_unstable();
+    names
 }
 
 /// The text of a built-in preset.
 pub fn preset_text(name: &str) -> Result<&'static str, ConfigError> {
     PRESETS
-        .iter()
-        .find(|(preset, _)| *preset == name)
-        .map(|(_, text)| *text)
+        .get_file(format!("{name}.toml"))
+        .and_then(File::contents_utf8)
         .ok_or_else(|| ConfigError::NoPreset {
             name: name.to_owned(),
             known: preset_names(),
@@ -267,11 +265,11 @@ fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), ConfigErro
         key: key.to_owned(),
     };
     let mut parts = key.split('.');
-    let mut place = table
+    let mut slot = table
         .get_mut(parts.next().unwrap_or_default())
         .ok_or_else(missing)?;
     for part in parts {
-        place = place
+        slot = slot
             .as_table_mut()
             .and_then(|table| table.get_mut(part))
             .ok_or_else(missing)?;
@@ -281,8 +279,8 @@ fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), ConfigErro
         .parse::<toml::Table>()
         .ok()
         .and_then(|mut table| table.remove("value"));
-    *place = match parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())) {
-        toml::Value::Integer(number) if place.is_float() => toml::Value::Float(number as f64),
+    *slot = match parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())) {
+        toml::Value::Integer(number) if slot.is_float() => toml::Value::Float(number as f64),
         other => other,
     };
     Ok(())

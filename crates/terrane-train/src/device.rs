@@ -1,4 +1,4 @@
-//! The one place that says which device a name stands for.
+//! Devices by their names.
 
 use burn::tensor::Device;
 

@@ -122,15 +122,15 @@ pub enum Error {
         /// Side the method works on.
         method: usize,
     },
-    /// Tiles have no details that the context codec could learn.
+    /// Tiles have no subbands that the context codec could learn from.
     #[error(
-        "the tiles are {tiles} pixels across, and the context codec learns from tiles of {least} on"
+        "the tiles are {tiles} pixels across, and the context codec learns from tiles of at least {min}"
     )]
     SmallTiles {
         /// Side of the dataset's tiles.
         tiles: usize,
-        /// The least side.
-        least: usize,
+        /// The minimum side.
+        min: usize,
     },
     /// A folder holds a run already.
     #[error("{path}: holds a run already; use --resume to go on with it, or name another folder")]

@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use terrane_codec::Normalisation;
-use terrane_networks::field::RIM;
-use terrane_networks::methods::{Method, MethodConfig, Model, Precision, Rims};
+use terrane_networks::field::OVERLAP;
+use terrane_networks::methods::{Method, MethodConfig, Model, Overlap, Precision};
 
 use crate::config::Config;
 use crate::data::Dataset;
@@ -26,7 +26,7 @@ pub struct Evaluation {
     pub measures: Vec<TileMeasures>,
     /// Boundary and interior of patches, for methods with patches.
     pub seams: Vec<SeamMeasures>,
-    /// The same after neighbouring patches were passed into each other, as a file does.
+    /// The same after neighbouring patches were blended, as a file does.
     pub blended_seams: Vec<SeamMeasures>,
     /// Whether the derivatives are analytic.
     pub is_analytic: bool,
@@ -106,8 +106,8 @@ impl Batch {
         })
     }
 
-    /// What a square error of normalised heights is multiplied with to be one of [0, 1], for every tile: 1 where
-    /// the least height is 0 and the greatest 1.
+    /// Factor from square errors of normalised heights to those of heights in [0, 1], for every tile: 1 where the
+    /// minimum height is 0 and the maximum 1.
     pub fn square_units(&self) -> Vec<f32> {
         self.heights
             .iter()
@@ -133,8 +133,8 @@ impl Evaluation {
             _ => None,
         };
         let output = numbers_of(model.decode(tokens.clone(), Precision::Full))?;
-        let rims: Vec<Option<Rims>> = (0..batch.numbers.len())
-            .map(|index| model.decode_rims(tokens.clone().narrow(0, index, 1), RIM))
+        let overlap: Vec<Option<Overlap>> = (0..batch.numbers.len())
+            .map(|index| model.decode_overlapping(tokens.clone().narrow(0, index, 1), OVERLAP))
             .collect();
         let jet = match model.decode_jet(tokens.clone()) {
             Some(jet) => {
@@ -175,8 +175,8 @@ impl Evaluation {
             if let Some(patch) = patch {
                 self.seams
                     .push(measure_seams(reference, &decoded, side, side, patch)?);
-                if let Some(rims) = &rims[index] {
-                    let blended: Vec<f32> = rims
+                if let Some(overlap) = &overlap[index] {
+                    let blended: Vec<f32> = overlap
                         .blend(side)
                         .iter()
                         .map(|&value| map.metres(value as f32))

@@ -74,7 +74,7 @@ pub(crate) fn source(split: &str) -> Source {
         split: split.into(),
         resolution_m: 1.0,
         affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
-        placed: true,
+        is_georeferenced: true,
         geo_keys: (vec![], vec![], String::new()),
     }
 }

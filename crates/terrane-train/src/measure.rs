@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const MIN_RANGE_M: f64 = 1e-6;
 
 /// Floor of the mean square error on the [0, 1] scale, which caps the PSNR at 100 dB.
-pub const MIN_SQUARE_ERROR: f64 = 1e-10;
+const MIN_SQUARE_ERROR: f64 = 1e-10;
 
 /// Input that cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +105,7 @@ pub struct Derivatives<'a> {
 pub struct Summary {
     /// Number of tiles.
     pub tiles: usize,
-    /// Means of the tiles' values, but maxima over tiles where the name says `max`.
+    /// Means of the tiles' values, but maxima over tiles where the name has `max`.
     #[serde(flatten)]
     pub mean: TileMeasures,
     /// Largest of the tiles' mean gradient errors.
@@ -121,7 +121,7 @@ pub struct SeamMeasures {
     pub boundary_psnr_db: f64,
     /// PSNR of all other pixels.
     pub interior_psnr_db: f64,
-    /// Share of the pixels that are boundary.
+    /// Fraction of the pixels that are boundary.
     pub boundary_fraction: f64,
 }
 
@@ -135,11 +135,11 @@ impl SeamMeasures {
 /// Indices of tiles in three regimes of rising ruggedness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Regimes {
-    /// The third with the least gradient-magnitude error.
+    /// The third with the smallest gradient-magnitude error.
     pub flat: Vec<usize>,
     /// The middle third.
     pub hilly: Vec<usize>,
-    /// The third with the greatest gradient-magnitude error.
+    /// The third with the largest gradient-magnitude error.
     pub rugged: Vec<usize>,
 }
 
@@ -284,7 +284,20 @@ pub fn measure_masked(
     })
 }
 
-/// Summarises tiles by the means, or where the name says `max` the maxima, of their values.
+/// The PSNR of a mean square error of heights in [0, 1].
+pub fn psnr_db(square_error: f64) -> f64 {
+    -10.0 * square_error.max(MIN_SQUARE_ERROR).log10()
+}
+
+/// Mean and standard deviation of values; both are 0 where there are none.
+pub fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.clone().count().max(1) as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    (mean, variance.sqrt())
+}
+
+/// Summarises tiles by the means of their values, or the maxima where the name has `max`.
 pub fn mean(tiles: &[TileMeasures]) -> Result<Summary, MeasureError> {
     if tiles.is_empty() {
         return Err(MeasureError::TooFewTiles { found: 0 });
@@ -446,7 +459,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Sums over finite errors: a stencil that reaches nodata gives none, and does not count.
+/// Sums over finite errors: a stencil that touches nodata gives none, and does not count.
 #[derive(Default)]
 struct Errors {
     count: usize,
@@ -475,8 +488,7 @@ impl Errors {
     }
 
     fn psnr_db(&self, range_m: f64) -> f64 {
-        let square_error = self.sum_squares / self.count as f64 / (range_m * range_m);
-        -10.0 * square_error.max(MIN_SQUARE_ERROR).log10()
+        psnr_db(self.sum_squares / self.count as f64 / (range_m * range_m))
     }
 }
 
@@ -549,6 +561,15 @@ mod tests {
     fn flat_tile_met_exactly_has_100_db() {
         let flat = measure(&[7.0; 9], &[7.0; 9], 3, 3).unwrap();
         assert!((flat.psnr_db - 100.0).abs() < 1e-12 && flat.range_m <= MIN_RANGE_M);
+    }
+
+    #[test]
+    fn deviation_is_that_of_the_values_themselves() {
+        assert_eq!(
+            mean_and_deviation([1.0, 3.0, 5.0, 7.0].into_iter()),
+            (4.0, 5_f64.sqrt())
+        );
+        assert_eq!(mean_and_deviation(std::iter::empty()), (0.0, 0.0));
     }
 
     #[test]

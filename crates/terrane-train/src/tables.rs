@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::data::Dataset;
 use crate::{Error, Result};
 
-/// As many tiles as tell enough of the symbols.
-const MOST_TILES: usize = 512;
+/// Tiles from which the symbols are counted.
+const MAX_TILES: usize = 512;
 /// A symbol counts as seen this often before any is: rare ones should not cost too much.
 const PRIOR: u64 = 1;
 /// Every real symbol counts this often.
@@ -40,7 +40,7 @@ pub fn learn(
     if numbers.is_empty() {
         return Err(Error::NoTrainingTiles);
     }
-    let every = numbers.len().div_ceil(MOST_TILES).max(1);
+    let every = numbers.len().div_ceil(MAX_TILES).max(1);
     for &number in numbers.iter().step_by(every) {
         let heights = dataset.heights(number)?;
         let map = config.data.normalise.map(&heights);

@@ -1,4 +1,4 @@
-//! A neural terrain file back to heights on a grid.
+//! A terrane file back to heights on a grid.
 
 use std::ops::Range;
 
@@ -116,15 +116,15 @@ impl Decoding {
         let anchor = corner
             .shifted(window.column as f64, window.row as f64)
             .scaled(factor);
-        let mut place = georeference(header);
-        place.anchor = if place.placed && place.crs.pixel_is_point() {
+        let mut frame = georeference(header);
+        frame.anchor = if frame.is_georeferenced && frame.crs.pixel_is_point() {
             anchor.shifted(0.5, 0.5)
         } else {
             anchor
         };
         Ok(View {
             terrain,
-            georeference: place,
+            georeference: frame,
             width: grid.width(),
             height: grid.height(),
             pixels: Pixels::Resampled(grid),
@@ -144,8 +144,8 @@ impl Decoding {
         let size = (view.width, view.height);
         let storage = storage(terrain.header(), view.is_exact())?;
         view.check_memory(jobs)?;
-        let place = view.georeference.clone();
-        let mut writer = CogWriter::create(out, size, place, storage.clone())?;
+        let frame = view.georeference.clone();
+        let mut writer = CogWriter::create(out, size, frame, storage.clone())?;
         for rows in view.strips(jobs) {
             let end = rows.end as u64;
             writer.write_rows(&view.rows(rows, jobs)?)?;
@@ -207,7 +207,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether every height is the source's: because that was promised, or because it was so when the file was made.
+    /// Whether every height is the source's: because the file is lossless, or because it was so when the file was made.
     fn is_exact(&self) -> bool {
         let header = self.terrain.header();
         let is_lossless = matches!(header.bound, ErrorBound::Lossless { .. });

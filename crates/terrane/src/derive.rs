@@ -88,8 +88,8 @@ impl Derivation {
         let (name, unit) = (self.product.name(), self.product.unit());
         let mut storage = Storage::other(SampleType::F32, Some(NODATA), name, unit);
         storage.band.description = name.into();
-        let place = georeference(terrain.header());
-        let mut writer = CogWriter::create(out, source.size, place, storage)?;
+        let mut writer =
+            CogWriter::create(out, source.size, georeference(terrain.header()), storage)?;
         for rows in source.strips() {
             let end = rows.end as u64;
             writer.write_rows(&source.rows(rows, jobs)?)?;

@@ -1,4 +1,4 @@
-//! What a neural terrain file says of itself, as JSON.
+//! What a terrane file says of itself, as JSON.
 
 use serde_json::{Value, json};
 use terrane_codec::format::{ErrorBound, Reader};
@@ -15,7 +15,7 @@ pub fn describe(reader: &Reader) -> Value {
     let levels: Vec<(u32, u32)> = (0..pyramid.levels())
         .filter_map(|level| pyramid.size(level))
         .collect();
-    let (promise, bound) = match header.bound {
+    let (error_bound, bound) = match header.bound {
         ErrorBound::None => ("none".to_owned(), None),
         ErrorBound::MaxError(bound) => (format!("no error above {bound} m"), Some(bound)),
         ErrorBound::Lossless { .. } => ("lossless".to_owned(), None),
@@ -27,7 +27,7 @@ pub fn describe(reader: &Reader) -> Value {
         "model": header.model.as_ref().map(|model| json!({
             "name": model.name, "sha256": hex::encode(model.sha256), "embedded": model.embedded.is_some(),
         })),
-        "promise": promise, "bound_m": bound, "lossless": matches!(header.bound, ErrorBound::Lossless { .. }),
+        "error_bound": error_bound, "bound_m": bound, "lossless": matches!(header.bound, ErrorBound::Lossless { .. }),
         "pixels": statistics.pixels,
         "bpp": reader.length() as f64 * 8.0 / statistics.pixels.max(1) as f64,
         "rmse_m": statistics.rmse_m, "max_error_m": statistics.max_error_m,

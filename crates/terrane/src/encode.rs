@@ -1,4 +1,4 @@
-//! A raster to a neural terrain file.
+//! A raster to a terrane file.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -172,6 +172,7 @@ impl Job<'_> {
             first: slope,
             min: 0.1,
             max: 4.0,
+            contradicted: slope.abs(),
         };
         let mut search = StepSearch::new(first_m, target, slope);
         for turn in 1.. {

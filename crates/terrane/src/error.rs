@@ -8,7 +8,7 @@ use terrane_codec::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting that must be above nought.
+    /// A setting that must be above zero.
     #[error("`{name}` must be above 0, not {value}")]
     NotPositive {
         /// The setting.
@@ -43,7 +43,9 @@ pub enum Error {
     #[error("a network's floats cannot give every bit back: `lossless` needs the `method` context")]
     LossyNetwork,
     /// Tiles of another side than the model's.
-    #[error("this model works on tiles of {side} pixels: leave out `tile`, or let it be that instead of {tile}")]
+    #[error(
+        "this model works on tiles of {side} pixels: leave out `tile`, or let it be that instead of {tile}"
+    )]
     TileOfModel {
         /// The model's.
         side: usize,
@@ -105,7 +107,7 @@ pub enum Error {
         #[source]
         source: terrane_codec::Error,
     },
-    /// A neural terrain file cannot be opened.
+    /// A terrane file cannot be opened.
     #[error("{} cannot be opened", terrane_codec::shown(path))]
     Open {
         /// The file.
@@ -234,7 +236,7 @@ pub enum Error {
     /// A raster.
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),
-    /// A neural terrain file.
+    /// A terrane file.
     #[error(transparent)]
     Terrain(#[from] terrane_codec::Error),
 }

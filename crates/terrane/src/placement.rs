@@ -1,4 +1,4 @@
-//! What a neural terrain file keeps of a raster's description, and back.
+//! What a terrane file keeps of a raster's description, and back.
 
 use terrane_codec::format::{ErrorBound, GeoKeys, Header, Samples};
 use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
@@ -62,13 +62,13 @@ pub fn georeference(header: &Header) -> Georeference {
     };
     Georeference {
         anchor: affine(header.affine),
-        placed: header.is_georeferenced,
+        is_georeferenced: header.is_georeferenced,
         crs,
     }
 }
 
 /// How a decoded raster is stored: as its source where every value is the source's, else as floats that are fine enough
-/// for what was promised.
+/// for the error bound.
 pub fn storage(header: &Header, as_source: bool) -> Result<Storage> {
     let samples = &header.samples;
     let sample = SampleType::ALL
@@ -95,9 +95,9 @@ pub fn storage(header: &Header, as_source: bool) -> Result<Storage> {
             band,
         });
     }
-    let greatest = statistics.lowest_m.abs().max(statistics.highest_m.abs());
+    let max_abs = statistics.lowest_m.abs().max(statistics.highest_m.abs());
     let is_fine = match header.bound {
-        ErrorBound::MaxError(bound) => bound < 4.0 * F32_STEP * (greatest + bound),
+        ErrorBound::MaxError(bound) => bound < 4.0 * F32_STEP * (max_abs + bound),
         ErrorBound::Lossless { .. } => true,
         ErrorBound::None => false,
     };

@@ -209,7 +209,7 @@ impl Prepared {
             )?,
             method: self.method,
             affine: affine_numbers(&info.georeference.anchor),
-            is_georeferenced: info.georeference.placed,
+            is_georeferenced: info.georeference.is_georeferenced,
             pixel_is_point: crs.pixel_is_point(),
             epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],
             geo_keys: geo_keys(crs),
@@ -230,6 +230,7 @@ impl Prepared {
         };
         let storage = &info.storage;
         let encoder = TileEncoder {
+            method: self.method,
             model: model.cloned(),
             bits: self.bits,
             coding: self.coding,

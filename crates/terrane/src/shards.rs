@@ -86,7 +86,7 @@ impl Plan {
             number,
             count: division.areas.len(),
         })?;
-        let header = self.header()?;
+        let header = self.header();
         let pyramid = &header.pyramid;
         let id = self.shard_id(number);
         let path = shard_path(folder, number);
@@ -193,13 +193,13 @@ impl Plan {
         let encoder = self.encoder(model.as_ref());
         let mut file = AtomicFile::create(&out)?;
         let merge = Merge {
-            header: self.header()?,
+            header: self.header().clone(),
             encoder: &encoder,
             embedded: model
                 .as_ref()
                 .filter(|_| self.embeds_model())
                 .map(|(_, file)| &file[..]),
-            division: &division,
+            division,
             plan: self.sha256(),
             resources,
         };
@@ -214,7 +214,7 @@ impl Plan {
                 .into_inner()
                 .map_err(|error| failed(error.into_error()))?,
         );
-        // The index and every place of it, before anybody trusts the file.
+        // The index and every entry of it, before anybody trusts the file.
         let written = file.file().try_clone().map_err(failed)?;
         let source = Box::new(LocalFile::from_file(written)?);
         let options = TerrainOptions {

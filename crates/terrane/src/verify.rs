@@ -41,7 +41,7 @@ pub fn is_damage(error: &terrane_codec::Error) -> bool {
 /// Is told the name of the work, how much is done, of how much, and of what.
 type Report<'a> = dyn FnMut(&'static str, u64, u64, &'static str) + 'a;
 
-/// Checks every checksum and every tile of a file and, with its source, every height, the place and the promise.
+/// Checks every checksum and every tile of a file and, with its source, every height, the georeference and the error bound.
 pub fn verify(
     terrain: &Terrain,
     against: &[PathBuf],
@@ -73,8 +73,8 @@ fn check_tiles(terrain: &Terrain, jobs: usize, progress: &mut Report) -> Result<
     while start < pyramid.tiles() {
         let end = (start + 256).min(pyramid.tiles());
         let work = |number: usize| {
-            let place = pyramid.tile(start + number as u64);
-            let tile = place.map(|place| terrain.decode(place)).transpose()?;
+            let tile = pyramid.tile(start + number as u64);
+            let tile = tile.map(|tile| terrain.decode(tile)).transpose()?;
             if tile.flatten().is_some() {
                 with_data.fetch_add(1, Ordering::Relaxed);
             }
@@ -120,9 +120,9 @@ fn compare(
             other_height: info.height(),
         });
     }
-    let place = georeference(header);
+    let found_at = georeference(header);
     let georeference_equal =
-        place == info.georeference && header.geo_keys == geo_keys(&info.georeference.crs);
+        found_at == info.georeference && header.geo_keys == geo_keys(&info.georeference.crs);
     let mut sums = Sums {
         lowest: f64::INFINITY,
         highest: f64::NEG_INFINITY,
@@ -248,13 +248,13 @@ impl Sums {
                 found.report.insert("bound_m".into(), json!(bound));
                 if self.max_error_m > bound {
                     found.failed.push(format!(
-                        "the greatest error is {} m, above the promised {bound} m",
+                        "the maximum error is {} m, above the bound of {bound} m",
                         self.max_error_m
                     ));
                 }
             }
             ErrorBound::Lossless { .. } if self.max_error_m > 0.0 => found.failed.push(format!(
-                "it promises every height and is off by up to {} m",
+                "it claims to be lossless and is off by up to {} m",
                 self.max_error_m
             )),
             _ => {}

@@ -8,7 +8,7 @@ use super::CodecError;
 pub(super) const OFFSET_AND_SCALE: usize = 8;
 /// Bytes of a tile's offset and length in a TIFF.
 pub(super) const TIFF_INDEX: usize = 16;
-/// How often a codec that oversteps a bound is told a smaller one.
+/// How often a codec that exceeds a bound is given a smaller one.
 const TRIES: usize = 60;
 
 /// A square tile of finite heights that are not all the same.
@@ -18,14 +18,14 @@ pub(crate) struct Tile {
     pub side: usize,
     /// Heights in metres, row by row.
     pub heights: Vec<f32>,
-    /// Least height.
+    /// Minimum height.
     pub low_m: f64,
-    /// Greatest minus least height.
+    /// Range of heights.
     pub range_m: f64,
 }
 
 impl Tile {
-    /// Checks heights; `None` where the tile is flat, since its qualities and its peak would be nought.
+    /// Checks heights; `None` where the tile is flat, since its qualities and its peak would be zero.
     pub(crate) fn new(heights: Vec<f32>, side: usize) -> Result<Option<Self>, CodecError> {
         if side < 3 || side.checked_mul(side) != Some(heights.len()) {
             let found = heights.len();
@@ -122,12 +122,12 @@ pub(super) fn geometric(from: f64, to: f64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Greatest errors as parts of a tile's range, for the codecs that are told one.
+/// Maximum errors as parts of a tile's range, for the codecs that take one.
 pub(super) fn relative_errors() -> Vec<f64> {
     geometric(6e-2, 1e-5, 24)
 }
 
-/// The greatest error in metres that a codec is told; `None` for heights without loss.
+/// The maximum error in metres that a codec is given; `None` for heights without loss.
 pub(super) fn error_m(tile: &Tile, goal: Goal) -> Option<f64> {
     match goal {
         Goal::Quality(part) => Some(part * tile.range_m),
@@ -138,7 +138,7 @@ pub(super) fn error_m(tile: &Tile, goal: Goal) -> Option<f64> {
 
 /// Codes a tile so that no height that comes back is farther off than a bound.
 ///
-/// Heights as 32-bit floats make some codecs overstep what they are told, so they are told a little less.
+/// Heights as 32-bit floats make some codecs exceed their bound, so they are given a slightly smaller one.
 pub(super) fn within(
     codec: &dyn Codec,
     tile: &Tile,

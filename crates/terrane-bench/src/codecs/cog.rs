@@ -165,7 +165,7 @@ fn sums(values: &[u32], side: usize) -> Vec<u32> {
 /// Predictor 3: the highest bytes of a row's floats, then the next, and so on; each byte less the one before it.
 fn predict_floats(row: &[f32]) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..4)
-        .flat_map(|place| row.iter().map(move |value| value.to_be_bytes()[place]))
+        .flat_map(|byte| row.iter().map(move |value| value.to_be_bytes()[byte]))
         .collect();
     for index in (1..bytes.len()).rev() {
         bytes[index] = bytes[index].wrapping_sub(bytes[index - 1]);
@@ -181,6 +181,6 @@ fn restore_floats(bytes: &[u8]) -> Vec<f32> {
     }
     let width = bytes.len() / 4;
     (0..width)
-        .map(|column| f32::from_be_bytes([0, 1, 2, 3].map(|place| bytes[place * width + column])))
+        .map(|column| f32::from_be_bytes([0, 1, 2, 3].map(|byte| bytes[byte * width + column])))
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Our own codec.
 
-use terrane_codec::format::{Coding, Record, Window};
+use terrane_codec::format::{Coding, Method, Record, Window};
 use terrane_codec::{Profile, Rate, TileEncoder};
 
 use super::CodecError;
@@ -23,6 +23,7 @@ impl Codec for Context {
 
     fn code(&self, tile: &Tile, goal: Goal) -> Result<Option<Coded>, CodecError> {
         let encoder = TileEncoder {
+            method: Method::Context,
             model: Some(self.0.model()),
             bits: 8,
             coding: Coding::Shortest,

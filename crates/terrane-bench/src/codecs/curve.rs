@@ -1,13 +1,13 @@
 //! Rate–distortion curves of tiles, and their means at fixed rates.
 
-use terrane_train::measure::TileMeasures;
+use terrane_train::measure::{TileMeasures, mean_and_deviation};
 
 use super::CodecError;
 
 /// Part of the tiles that must reach a rate for its mean to be stated.
 const ENOUGH: f64 = 0.9;
-/// Least error whose logarithm is taken.
-const LEAST: f64 = 1e-9;
+/// Minimum error whose logarithm is taken.
+const MIN_ERROR: f64 = 1e-9;
 
 /// One tile at one quality.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,14 +22,14 @@ pub(crate) struct Point {
     pub errors: Errors,
 }
 
-/// Errors of a tile or in the mean.
+/// Errors of a tile or of an average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Errors {
     /// Peak signal-to-noise ratio, the peak being the tile's range.
     pub psnr_db: f64,
     /// Root mean square error of heights.
     pub rmse_m: f64,
-    /// Greatest error of a height.
+    /// Maximum error of a height.
     pub max_error_m: f64,
     /// Root mean square length of the gradient's error.
     pub gradient_rmse_m_per_px: f64,
@@ -105,12 +105,11 @@ impl Curve {
             return None;
         }
         let mean = |value: fn(&Errors) -> f64| reached.iter().map(value).sum::<f64>() / count;
-        let psnr_db = mean(|errors| errors.psnr_db);
-        let squares = reached.iter().map(|of| (of.psnr_db - psnr_db).powi(2));
+        let (psnr_db, psnr_sd_db) = mean_and_deviation(reached.iter().map(|errors| errors.psnr_db));
         Some(Mean {
             bpp,
             tiles: reached.len(),
-            psnr_sd_db: (squares.sum::<f64>() / count).sqrt(),
+            psnr_sd_db,
             errors: Errors {
                 psnr_db,
                 rmse_m: mean(|errors| errors.rmse_m),
@@ -152,7 +151,7 @@ fn envelope(points: &[Point]) -> Vec<Point> {
     sorted
 }
 
-/// Two neighbours and a place between them.
+/// Two neighbours and a position between them.
 struct Pair<'a> {
     before: &'a Point,
     after: &'a Point,
@@ -166,7 +165,8 @@ impl Pair<'_> {
     }
 
     fn mix_logarithms(&self, value: fn(&Errors) -> f64) -> f64 {
-        self.mix(|point| value(&point.errors).max(LEAST).ln()).exp()
+        self.mix(|point| value(&point.errors).max(MIN_ERROR).ln())
+            .exp()
     }
 }
 

@@ -115,7 +115,7 @@ impl<T> Drop for Owned<T> {
 fn stream(path: &Path, is_read: bool) -> Result<Owned<opj_stream_t>, CodecError> {
     let path = path.to_str().and_then(|path| CString::new(path).ok());
     let path = path.ok_or_else(refused)?;
-    // SAFETY: the name ends in a nought and is only read during the call.
+    // SAFETY: the name ends in a zero and is only read during the call.
     let stream = unsafe {
         opj_stream_create_default_file_stream(path.as_ptr().cast::<c_char>(), is_read.into())
     };
@@ -171,7 +171,7 @@ fn encode(samples: &[i32], side: usize, wavelet: Wavelet, path: &Path) -> Result
 
 fn parameters(wavelet: Wavelet) -> Box<opj_cparameters_t> {
     let mut parameters = Box::<opj_cparameters_t>::new_uninit();
-    // SAFETY: the library fills all of it: it begins by setting every byte to nought.
+    // SAFETY: the library fills all of it: it begins by setting every byte to zero.
     let mut parameters = unsafe {
         opj_set_default_encoder_parameters(parameters.as_mut_ptr());
         parameters.assume_init()

@@ -47,7 +47,7 @@ pub(crate) struct Options<'a> {
     pub python: Option<PathBuf>,
     /// Curves measured elsewhere on all the tiles, such as those of trained methods.
     pub others: Vec<Curve>,
-    /// Told how many tiles of how many are done.
+    /// Called with the number of tiles done and their total.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Comparison {
     pub outcomes: Outcomes,
 }
 
-/// Compares codecs on square tiles, and says so in tables and figures.
+/// Compares codecs on square tiles, and presents them in tables and figures.
 pub(crate) fn codecs(
     tiles: Vec<Vec<f32>>,
     side: usize,

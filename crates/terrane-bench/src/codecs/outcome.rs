@@ -48,12 +48,12 @@ pub(crate) struct Held {
     pub bpp: f64,
     /// Root mean square error.
     pub rmse_m: f64,
-    /// Greatest error.
+    /// Maximum error.
     pub max_error_m: f64,
 }
 
 impl Bounded {
-    /// Means of bits per pixel and RMSE and the greatest error; `None` where a tile is missing.
+    /// Means of bits per pixel and RMSE and the maximum error; `None` where a tile is missing.
     pub(crate) fn mean(&self) -> Option<Held> {
         let held: Vec<Held> = self.tiles.iter().copied().collect::<Option<_>>()?;
         let count = held.len() as f64;
@@ -119,7 +119,7 @@ pub(super) struct TileOutcome {
 }
 
 impl TileOutcome {
-    /// Codes a tile at every quality until the greatest rate is passed, within every bound and without loss.
+    /// Codes a tile at every quality until the maximum rate is passed, within every bound and without loss.
     pub(super) fn of(codec: &dyn Codec, tile: &Tile) -> Result<Self, CodecError> {
         let mut points: Vec<Point> = Vec::new();
         let mut best = f64::NEG_INFINITY;
@@ -134,7 +134,7 @@ impl TileOutcome {
                 errors: tile.measure(&coded)?.into(),
             };
             points.push(point);
-            // What no point before it beats: the curve is then known up to the greatest rate.
+            // What no point before it beats: the curve is then known up to the maximum rate.
             if point.bpp > RATES[RATES.len() - 1] && point.errors.psnr_db > best {
                 break;
             }

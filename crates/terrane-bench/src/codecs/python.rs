@@ -40,7 +40,7 @@ struct Coded {
     name: String,
     variant: bool,
     points: Vec<Measured>,
-    /// Tile, bound, bytes, RMSE and greatest error.
+    /// Tile, bound, bytes, RMSE and maximum error.
     bounds: Vec<(usize, f64, usize, f64, f64)>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn run(python: &Path, tiles: &[Tile], jobs: usize) -> Result<Outcomes
         .arg(&script)
         .arg(&heights)
         .args(["--side", &tiles[0].side.to_string()])
-        .args(["--greatest-rate", &RATES[RATES.len() - 1].to_string()])
+        .args(["--max-rate", &RATES[RATES.len() - 1].to_string()])
         .args(["--step", &LOSSLESS_STEP_M.to_string()])
         .args(["--jobs", &jobs.to_string()])
         .arg("--bounds")

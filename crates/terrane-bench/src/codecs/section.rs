@@ -152,7 +152,7 @@ fn rates(curves: &[&Curve]) -> Table {
     table
 }
 
-/// Errors of heights, gradient and Laplacian, and the greatest.
+/// Errors of heights, gradient and Laplacian, and the maximum.
 fn four(errors: Option<&Errors>) -> [Cell; 4] {
     let values: [fn(&Errors) -> f64; 4] = [
         |errors| errors.rmse_m,
@@ -215,8 +215,8 @@ fn bounds(comparison: &Comparison) -> Table {
     }
     let mut table = Table::new(
         "codecs-bounds",
-        "Bits per pixel for a greatest error that holds at every pixel",
-        "Checked on the decoded 32-bit heights; a codec that oversteps its own bound by rounding is told a smaller one.",
+        "Bits per pixel for a maximum error at every pixel",
+        "Checked on the decoded 32-bit heights; a codec that exceeds its own bound by rounding is given a smaller one.",
         columns,
     );
     let all = &comparison.outcomes.bounds;
@@ -333,8 +333,8 @@ fn figures(curves: &[&Curve]) -> Vec<Figure> {
         ),
         (
             "codecs-max-error",
-            "Greatest error of codecs",
-            Axis::logarithmic("greatest error of a tile, m"),
+            "Maximum error of codecs",
+            Axis::logarithmic("maximum error of a tile, m"),
             |errors| errors.max_error_m,
         ),
     ];

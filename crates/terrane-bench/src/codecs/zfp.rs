@@ -1,4 +1,4 @@
-//! ZFP with a greatest error.
+//! ZFP with a maximum error.
 
 use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
 
@@ -8,7 +8,7 @@ use super::codec::{Codec, Coded, Goal, Tile, error_m, geometric};
 /// Bytes of the height that was taken off all others.
 const OFFSET: usize = 4;
 
-/// ZFP of 32-bit floats around their mean; its errors stay well below what it is told.
+/// ZFP of 32-bit floats around their mean; its errors stay well below its bound.
 pub(super) struct Zfp;
 
 impl Codec for Zfp {
@@ -51,7 +51,7 @@ fn through(values: &[f32], side: usize, error: f64) -> Result<(usize, Vec<f32>),
     let size = [side, side];
     let config = ZfpConfig::fixed_accuracy(error);
     let field = ZfpField::new(values, size).map_err(failed)?;
-    // A block that does not shrink grows by its own head; the largest size that the crate states may be out of reach.
+    // A block that does not shrink grows by its own head; the largest size that the crate states may not be enough.
     let capacity = config.maximum_size(ZfpScalarType::F32, field.dims());
     let mut stream =
         ZfpBitStream::new(capacity.unwrap_or(values.len() * 8 + 64)).map_err(failed)?;

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-/// Share of the variance that the rank accounts for.
+/// Fraction of the variance that the rank accounts for.
 const RANK_SHARE: f64 = 0.95;
-/// A variance below this share of what it was is rounding.
+/// A variance below this fraction of what it was is rounding.
 const ROUNDING: f64 = 1e-12;
 /// Rounds of rotations after which eigenvalues have their digits long since.
-const MOST_SWEEPS: usize = 64;
+const MAX_SWEEPS: usize = 64;
 
 /// The covariance of variables that come one observation after another.
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ impl Symmetric {
         let width = self.width;
         let mut matrix = self.clone();
         let size = self.values.iter().map(|value| value * value).sum::<f64>();
-        for _ in 0..MOST_SWEEPS {
+        for _ in 0..MAX_SWEEPS {
             let beside: f64 = (0..width)
                 .flat_map(|row| (row + 1..width).map(move |column| (row, column)))
                 .map(|(row, column)| matrix.at(row, column).powi(2))
@@ -192,7 +192,7 @@ impl Symmetric {
 
     /// How the variance is spread.
     pub(crate) fn spectrum(&self) -> Spectrum {
-        // A variance of nought comes out as rounding, and may be below it.
+        // A variance of zero comes out as rounding, and may be below it.
         let trace: f64 = (0..self.width).map(|index| self.at(index, index)).sum();
         let mut eigenvalues = self.eigenvalues();
         for value in &mut eigenvalues {

@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use terrane_networks::blocks::Check;
-use terrane_train::config::are_amounts;
+use terrane_train::config::are_non_negative;
 use terrane_train::evaluate::numbers_of;
 use terrane_train::training::ScheduleConfig;
 use terrane_train::training::differentiation::{
@@ -22,7 +22,7 @@ const ADAM: OptimiserConfig = OptimiserConfig {
     weight_decay: 0.0,
 };
 
-/// How long, how fast and how often it is looked at.
+/// How long, how fast, and how often it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Descent {
     /// Steps.
@@ -33,16 +33,16 @@ pub struct Descent {
     pub log_every: usize,
 }
 
-/// Told of a step: the least errors of the tiles so far, and the module as it is, not to be differentiated.
-pub(crate) type Look<'a, M> = &'a mut dyn FnMut(usize, &[f32], &M) -> Result<()>;
+/// Called at a step with the lowest errors of the tiles so far and the module as it is, not to be differentiated.
+pub(crate) type Callback<'a, M> = &'a mut dyn FnMut(usize, &[f32], &M) -> Result<()>;
 
-/// Where a descent ended.
-pub(crate) struct Bottom<M> {
+/// What a descent found.
+pub(crate) struct FitResult<M> {
     /// The module with the best weights of every tile, not to be differentiated.
     pub(crate) module: M,
     /// Numbers that were optimised, of all tiles.
     pub(crate) numbers: usize,
-    /// The least errors of the tiles so far, at the steps that were looked at.
+    /// The lowest errors of the tiles so far, at the recorded steps.
     pub(crate) curve: Vec<(usize, Vec<f32>)>,
 }
 
@@ -64,7 +64,7 @@ impl Descent {
     /// Refuses rates that no descent can have.
     pub fn check(&self) -> Check {
         match self.schedule {
-            ScheduleConfig::Cosine { peak, .. } => are_amounts(&[("--rate", peak)]),
+            ScheduleConfig::Cosine { peak, .. } => are_non_negative(&[("--rate", peak)]),
             ScheduleConfig::Drop { .. } => self.schedule.check(),
         }
     }
@@ -84,8 +84,8 @@ impl Descent {
         start: M,
         device: &Device,
         errors: &dyn Fn(&M) -> Tensor<1>,
-        see: Look<'_, M>,
-    ) -> Result<Bottom<M>> {
+        callback: Callback<'_, M>,
+    ) -> Result<FitResult<M>> {
         let differentiation = Differentiation::on(device);
         let choice = reached(differentiation, &start, errors);
         // A copy: the optimiser writes over it.
@@ -106,7 +106,7 @@ impl Descent {
             if self.is_due(step) {
                 let values = numbers_of(least.clone())?;
                 let module = scatter_fixed_into(start.clone(), weights, &choice);
-                see(step, &values, &module)?;
+                callback(step, &values, &module)?;
                 curve.push((step, values));
             }
             best = Some((least, kept));
@@ -119,7 +119,7 @@ impl Descent {
             Some((_, kept)) => scatter_fixed_into(start, kept.reshape([numbers]), &choice),
             None => start,
         };
-        Ok(Bottom {
+        Ok(FitResult {
             module,
             numbers,
             curve,
@@ -140,7 +140,7 @@ fn reached<M: Module>(
     choice
 }
 
-/// The least errors so far and the weights that gave them; an error that is not a number is no less than any.
+/// The lowest errors so far and the weights that gave them; an error that is not a number is no less than any.
 fn lesser(
     best: Option<(Tensor<1>, Tensor<2>)>,
     errors: Tensor<1>,

@@ -57,7 +57,7 @@ pub struct FitOptions {
     /// The steps.
     pub descent: Descent,
     /// Tiles that are optimised at once: a matter of speed and memory alone.
-    pub together: usize,
+    pub batch: usize,
 }
 
 /// The tokens of some tiles as weights.
@@ -92,7 +92,7 @@ pub fn fit_tokens(
     progress: &mut dyn FnMut(State),
 ) -> Result<Fitted> {
     let descent = options.descent;
-    let batches = tiles.chunks(options.together.max(1));
+    let batches = tiles.chunks(options.batch.max(1));
     let constant = Differentiation::on(device).constant(model.clone());
     let mut gap = Gap::new(Freedom::Tokens, descent, batches.len());
     for numbers in batches {
@@ -103,7 +103,7 @@ pub fn fit_tokens(
         let errors = |tokens: &Tokens| target.errors(&constant, tokens.values.val());
         let [count, width] = config.method.token_shape();
         gap.numbers = count * width;
-        let bottom = descent.run(
+        let result = descent.run(
             Tokens::new(start),
             device,
             &errors,
@@ -113,8 +113,8 @@ pub fn fit_tokens(
             },
         )?;
         gap.fitted
-            .add(model, config, &batch, &bottom.module.values.val())?;
-        gap.end(bottom.curve);
+            .add(model, config, &batch, &result.module.values.val())?;
+        gap.end(result.curve);
     }
     gap.finish(tiles.len())
 }
@@ -141,15 +141,15 @@ pub fn upper_bound(
             model: model.clone(),
         };
         let errors = |whole: &Whole| target.errors(&whole.model, whole.tokens.values.val());
-        let bottom = descent.run(whole, device, &errors, &mut |step, errors, _| {
+        let result = descent.run(whole, device, &errors, &mut |step, errors, _| {
             gap.show(step, errors, progress);
             Ok(())
         })?;
-        let Whole { tokens, model } = &bottom.module;
+        let Whole { tokens, model } = &result.module;
         gap.fitted
             .add(model, config, &batch, &tokens.values.val())?;
-        gap.numbers = bottom.numbers;
-        gap.end(bottom.curve);
+        gap.numbers = result.numbers;
+        gap.end(result.curve);
     }
     gap.finish(tiles.len())
 }
@@ -247,10 +247,10 @@ mod tests {
 
     use super::*;
 
-    fn options(steps: usize, rate: f64, together: usize) -> FitOptions {
+    fn options(steps: usize, rate: f64, batch: usize) -> FitOptions {
         FitOptions {
             descent: Descent::constant(steps, rate, 5),
-            together,
+            batch,
         }
     }
 

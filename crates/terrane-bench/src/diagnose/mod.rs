@@ -12,7 +12,7 @@ pub use descent::Descent;
 
 use serde::Serialize;
 use terrane_codec::random::Random;
-use terrane_train::measure::{MIN_SQUARE_ERROR, Summary};
+use terrane_train::measure::{Summary, psnr_db};
 
 /// The stream of random numbers that chooses tiles.
 const CHOICE: u64 = 1 << 60;
@@ -48,12 +48,7 @@ pub fn draw(tiles: &[usize], count: Option<usize>, seed: u64) -> Vec<usize> {
     drawn
 }
 
-/// The PSNR of a mean square error of heights in [0, 1].
-fn psnr_db(square_error: f32) -> f64 {
-    -10.0 * f64::from(square_error).max(MIN_SQUARE_ERROR).log10()
-}
-
-/// Adds the errors of more tiles to curves that were looked at at the same steps.
+/// Adds the errors of more tiles to curves that were recorded at the same steps.
 fn extend(curves: &mut Vec<(usize, Vec<f32>)>, more: Vec<(usize, Vec<f32>)>) {
     if curves.is_empty() {
         *curves = more;
@@ -76,7 +71,11 @@ fn mean_curve(curves: &[(usize, Vec<f32>)]) -> Vec<CurvePoint> {
 }
 
 fn mean_psnr_db(errors: &[f32]) -> f64 {
-    errors.iter().map(|&error| psnr_db(error)).sum::<f64>() / errors.len() as f64
+    errors
+        .iter()
+        .map(|&error| psnr_db(error.into()))
+        .sum::<f64>()
+        / errors.len() as f64
 }
 
 /// How much better one summary is than another.

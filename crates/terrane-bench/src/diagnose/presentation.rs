@@ -167,8 +167,12 @@ impl TokenStructure {
             "",
             columns,
         );
-        let stored = shares(&self.stored);
-        let decoded = self.decoded.as_ref().map(shares).unwrap_or_default();
+        let stored = explained_variance(&self.stored);
+        let decoded = self
+            .decoded
+            .as_ref()
+            .map(explained_variance)
+            .unwrap_or_default();
         for (index, (share, sum)) in stored.iter().enumerate() {
             let other = decoded.get(index);
             table.row(vec![
@@ -240,8 +244,8 @@ impl TokenStructure {
     /// The spectrum on a logarithmic axis.
     fn spectrum_figure(&self) -> Figure {
         let line = |name: &str, spectrum: &Spectrum| {
-            let shares = shares(spectrum).into_iter().enumerate();
-            let points = shares.map(|(index, (share, _))| ((index + 1) as f64, share));
+            let fractions = explained_variance(spectrum).into_iter().enumerate();
+            let points = fractions.map(|(index, (fraction, _))| ((index + 1) as f64, fraction));
             Series::new(name, Style::LinePoints, points.collect())
         };
         let mut series = vec![line(STORED, &self.stored)];
@@ -356,7 +360,7 @@ impl Sirens {
         table
     }
 
-    /// PSNR over steps, tile by tile and in the mean.
+    /// PSNR over steps, tile by tile and on average.
     pub(crate) fn curve_figure(&self) -> Figure {
         let line = |name: &str, style: Style, curve: &[SirenPoint]| {
             let points = curve.iter().map(|point| (point.step as f64, point.psnr_db));
@@ -387,8 +391,8 @@ impl Sirens {
     }
 }
 
-/// Shares of the variance and their sums.
-fn shares(spectrum: &Spectrum) -> Vec<(f64, f64)> {
+/// Fractions of the variance along every direction and their cumulative sums.
+fn explained_variance(spectrum: &Spectrum) -> Vec<(f64, f64)> {
     let total: f64 = spectrum.eigenvalues.iter().sum();
     let mut sum = 0.0;
     let eigenvalues = spectrum.eigenvalues.iter();

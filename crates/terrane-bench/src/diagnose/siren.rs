@@ -82,7 +82,7 @@ pub struct Sirens {
     pub bits_per_pixel: f64,
     /// Means over tiles.
     pub mean: Summary,
-    /// Time of a tile's steps in the mean.
+    /// Mean time of a tile's steps.
     pub minutes_per_tile: f64,
     /// Means over tiles at the steps that were looked at.
     pub curve: Vec<SirenPoint>,
@@ -211,7 +211,7 @@ impl Subject {
         };
         let mut curve = Vec::new();
         let (clock, mut aside) = (Instant::now(), Duration::ZERO);
-        let bottom = descent.run(start, device, &errors, &mut |step, _, siren: &Siren| {
+        let result = descent.run(start, device, &errors, &mut |step, _, siren: &Siren| {
             let since = Instant::now();
             let point = SirenPoint::new(step, &self.measure(siren, &plain)?);
             see(point);
@@ -220,7 +220,7 @@ impl Subject {
             Ok(())
         })?;
         let minutes = clock.elapsed().saturating_sub(aside).as_secs_f64() / 60.0;
-        let measures = self.measure(&bottom.module, &plain)?;
+        let measures = self.measure(&result.module, &plain)?;
         Ok((
             FittedSiren {
                 tile,

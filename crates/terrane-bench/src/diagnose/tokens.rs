@@ -1,4 +1,4 @@
-//! What the tokens of patches tell: how many directions they use, whether they follow heights, and whether patches that
+//! What the tokens of patches hold: how many directions they use, whether they follow heights, and whether patches that
 //! look alike have tokens that are alike.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use terrane_networks::methods::{Method, MethodConfig, Model, Precision};
 use terrane_train::config::Config;
 use terrane_train::data::Dataset;
 use terrane_train::evaluate::{Batch, numbers_of};
-use terrane_train::measure::MeasureError;
+use terrane_train::measure::{MeasureError, mean_and_deviation};
 
 use super::covariance::{Covariance, Spectrum, Symmetric};
 use crate::{Error, Result};
@@ -74,9 +74,9 @@ pub struct Neighbours {
     pub pool: usize,
     /// Neighbours of a patch.
     pub k: usize,
-    /// Share of them that are neighbours both ways, in the mean.
+    /// Fraction of them that are neighbours both ways, on average.
     pub fraction: f64,
-    /// The share by chance.
+    /// The fraction by chance.
     pub chance: f64,
 }
 
@@ -234,19 +234,20 @@ impl Patches<'_> {
         (self.map.low_m.into(), self.map.range_m.into())
     }
 
-    fn places(&self, index: usize) -> impl Iterator<Item = (usize, usize)> {
+    fn positions(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
         let across = self.side / self.patch;
         let patch = self.patch;
         let (top, left) = (index / across * patch, index % across * patch);
-        (0..patch * patch).map(move |place| (top + place / patch, left + place % patch))
+        (0..patch * patch).map(move |pixel| (top + pixel / patch, left + pixel % patch))
     }
 
     fn at(&self, row: usize, column: usize) -> f64 {
         self.heights[row * self.side + column].into()
     }
 
-    fn pixels(&self, index: usize) -> impl Iterator<Item = f64> {
-        self.places(index).map(|(row, column)| self.at(row, column))
+    fn pixels(&self, index: usize) -> impl Iterator<Item = f64> + Clone {
+        self.positions(index)
+            .map(|(row, column)| self.at(row, column))
     }
 
     /// The length of the gradient by central differences, one-sided at the borders of the tile.
@@ -261,16 +262,9 @@ impl Patches<'_> {
     /// Mean, deviation and steepest slope in metres, and the same normalised.
     fn facts(&self, index: usize) -> [f64; FACTS] {
         let (low_m, range_m) = self.range();
-        let count = (self.patch * self.patch) as f64;
-        let mean = self.pixels(index).sum::<f64>() / count;
-        let variance = self
-            .pixels(index)
-            .map(|height| (height - mean).powi(2))
-            .sum::<f64>()
-            / count;
-        let deviation = variance.sqrt();
+        let (mean, deviation) = mean_and_deviation(self.pixels(index));
         let steepest = self
-            .places(index)
+            .positions(index)
             .map(|(row, column)| self.slope(row, column))
             .fold(0.0, f64::max);
         [
@@ -370,7 +364,7 @@ fn nearest(points: &[&[f64]], k: usize) -> Vec<BTreeSet<usize>> {
                 .iter()
                 .enumerate()
                 .filter(|&(other, _)| other != index)
-                .map(|(other, place)| (distance(point, place), other))
+                .map(|(other, candidate)| (distance(point, candidate), other))
                 .collect();
             others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             others.iter().take(k).map(|&(_, other)| other).collect()
@@ -378,13 +372,13 @@ fn nearest(points: &[&[f64]], k: usize) -> Vec<BTreeSet<usize>> {
         .collect()
 }
 
-/// The share of common members, in the mean over points.
+/// The fraction of common members, on average over points.
 fn overlap(a: &[BTreeSet<usize>], b: &[BTreeSet<usize>]) -> f64 {
-    let shares = a.iter().zip(b).map(|(a, b)| {
+    let fractions = a.iter().zip(b).map(|(a, b)| {
         let common = a.intersection(b).count();
         common as f64 / a.len() as f64
     });
-    shares.sum::<f64>() / a.len() as f64
+    fractions.sum::<f64>() / a.len() as f64
 }
 
 #[cfg(test)]
@@ -435,7 +429,7 @@ mod tests {
     fn patches_know_their_heights() {
         // A plane of 3 m per column and 4 m per row.
         let heights: Vec<f32> = (0..64)
-            .map(|place| (3 * (place % 8) + 4 * (place / 8)) as f32)
+            .map(|index| (3 * (index % 8) + 4 * (index / 8)) as f32)
             .collect();
         let cut = Patches {
             heights: &heights,

@@ -18,7 +18,7 @@ const WHOLE_RATE: f64 = 1e-4;
 /// Where the tiles of the fits are drawn from.
 const SEED: u64 = 0;
 /// Tiles whose tokens are fitted at once.
-const TOGETHER: usize = 4;
+const BATCH: usize = 4;
 /// Training tiles whose tokens are looked at.
 const STRUCTURE_TILES: usize = 128;
 /// Points of a curve.
@@ -62,7 +62,7 @@ pub(crate) fn amortisation(runs: &mut Runs, fitting: &Fitting) -> Result<Section
         &draw(&all, count, SEED),
         FitOptions {
             descent: descent(fitting.token_steps, TOKEN_RATE),
-            together: TOGETHER,
+            batch: BATCH,
         },
         device,
         &mut |state| runs.report("fitting tokens", state.step, state.steps),

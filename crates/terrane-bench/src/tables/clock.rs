@@ -6,10 +6,11 @@ use burn::tensor::{Tensor, TensorData};
 use terrane_networks::methods::{Method, Precision};
 use terrane_report::table::{Column, Table};
 use terrane_train::evaluate::numbers_of;
+use terrane_train::measure::mean_and_deviation;
 use terrane_train::memory::NetworkMemory;
 
 use super::paper;
-use crate::runs::{METHODS, Runs, Variant};
+use crate::runs::{Runs, Variant, methods};
 use crate::{Error, Result};
 
 /// How many passes are made.
@@ -45,7 +46,7 @@ pub(crate) fn wall_clock(runs: &mut Runs, passes: Passes, device_name: &str) -> 
     };
     let heights = runs.dataset.heights(tile)?;
     let side = runs.dataset.side();
-    for method in METHODS {
+    for method in methods() {
         let config = runs.config(&Variant::plain(method))?;
         runs.settings.memory.require_network(&config.method)?;
         // Time does not depend on what the weights are.
@@ -89,8 +90,5 @@ fn timed(passes: Passes, mut pass: impl FnMut() -> Tensor<3>) -> Result<(f64, f6
             times.push(clock.elapsed().as_secs_f64() * 1e3);
         }
     }
-    let count = times.len().max(1) as f64;
-    let mean = times.iter().sum::<f64>() / count;
-    let square = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count;
-    Ok((mean, square.sqrt()))
+    Ok(mean_and_deviation(times.into_iter()))
 }

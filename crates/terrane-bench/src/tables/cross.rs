@@ -8,15 +8,15 @@ use terrane_train::evaluate::evaluate;
 use terrane_train::measure::{TileMeasures, mean};
 
 use crate::Result;
-use crate::runs::{METHODS, Runs, Variant};
+use crate::runs::{Runs, Variant, methods};
 
 /// Tiles of one source that are measured at most, spread over it: large rasters would drown small ones.
-const MOST_TILES: usize = 4;
+const MAX_TILES: usize = 4;
 
 /// Quality by source on a split that was not trained on.
 pub(crate) fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, Figure)> {
     let note = format!(
-        "Tiles of the split \"{split}\", at most {MOST_TILES} of each raster, spread over it. No raster of it was in the training."
+        "Tiles of the split \"{split}\", at most {MAX_TILES} of each raster, spread over it. No raster of it was in the training."
     );
     let tiles = spread(runs, split);
     let mut tables = [
@@ -38,7 +38,7 @@ pub(crate) fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, 
     ]
     .map(|(name, title, group)| Table::new(name, title, &note, columns(group)));
     let mut curves = Vec::new();
-    for method in METHODS {
+    for method in methods() {
         let run = runs.get(&Variant::plain(method))?;
         let Some(model) = run.model(runs.device, runs.settings.memory)? else {
             continue;
@@ -116,7 +116,7 @@ fn spread(runs: &Runs, split: &str) -> Vec<usize> {
         sources.entry(source).or_default().push(tile);
     }
     let some = |tiles: &Vec<usize>| -> Vec<usize> {
-        let every = tiles.len().div_ceil(MOST_TILES);
+        let every = tiles.len().div_ceil(MAX_TILES);
         tiles.iter().copied().step_by(every).collect()
     };
     sources.values().flat_map(some).collect()

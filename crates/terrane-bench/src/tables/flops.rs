@@ -8,11 +8,11 @@ use terrane_networks::methods::huvr_siren::ModulationKind;
 use terrane_report::table::{Column, Table};
 
 use crate::Result;
-use crate::runs::{METHODS, Runs, Variant};
+use crate::runs::{Runs, Variant, methods};
 
 /// Feed-forward width of the HUVR family's encoder over its token's.
 const GATED: (usize, usize) = (8, 3);
-/// Patches of TransINR's tokeniser, and the noughts around the tile.
+/// Patches of TransINR's tokeniser, and the zero padding around the tile.
 const TRANSINR_PATCH: usize = 9;
 const TRANSINR_PAD: usize = 1;
 
@@ -135,7 +135,7 @@ pub(crate) fn flops(runs: &Runs) -> Result<Table> {
             ]);
         }
     };
-    for method in METHODS {
+    for method in methods() {
         let paper = terrane_train::config::Config::preset(method, &[])?.method;
         add(method, "paper", account, &paper);
         if method == "functa" {

@@ -6,7 +6,7 @@ use terrane_train::measure::{Regimes, mean, mean_seams, split_regimes};
 
 use super::paper;
 use crate::Result;
-use crate::runs::{METHODS, Run, Runs, Variant};
+use crate::runs::{Run, Runs, Variant, methods};
 
 /// Runs whose seams are compared.
 const SEAM_RUNS: [(&str, &[&str]); 5] = [
@@ -46,7 +46,7 @@ pub(crate) fn regimes(runs: &mut Runs) -> Result<Table> {
     ];
     let mut table = Table::new("regimes", "Flat, hilly and rugged", note, columns);
     let thirds = thirds(runs)?;
-    for method in METHODS {
+    for method in methods() {
         let run = runs.get(&Variant::plain(method))?;
         let paper = paper::REGIMES.iter().find(|(name, _)| *name == method);
         let parts = [
@@ -79,7 +79,7 @@ pub(crate) fn regimes(runs: &mut Runs) -> Result<Table> {
 
 /// PSNR near the seams of patches and away from them.
 pub(crate) fn boundary(runs: &mut Runs) -> Result<(Table, Figure)> {
-    let note = "Boundary: within two pixels of a seam inside the tile. The last columns are the same after neighbouring patches were passed into each other, as a neural terrain file does.";
+    let note = "Boundary: within two pixels of a seam inside the tile. The last columns are the same after neighbouring patches were passed into each other, as a terrane file does.";
     let columns = vec![
         Column::new("run", "run", 0),
         Column::new("boundary_fraction", "share of boundary", 3),

@@ -1,4 +1,4 @@
-//! `terrane decode`: a neural terrain file back to a raster.
+//! `terrane decode`: a terrane file back to a raster.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::commands::{FileArguments, OutputOptions, jobs};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
-/// Turn a neural terrain file back into a COG (deflate, predictor 3).
+/// Turn a terrane file back into a COG (deflate, predictor 3).
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  terrane decode dem.trn dem.tif\n  terrane decode dem.trn fine.tif --resolution 0.25 --bbox 2600000,1200000,2600500,1200500\n  terrane decode dem.trn small.tif --level 2"

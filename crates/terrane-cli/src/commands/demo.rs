@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use terrane_codec::Resources;
+use terrane_codec::format::Method;
 use terrane_geo::synthetic::Terrain;
 use terrane_geo::{
     AtomicFolder, BandMetadata, Existing, FolderKind, GeoTiff, Output, RasterSource, SampleType,
@@ -15,14 +16,14 @@ use terrane_report::picture::{Light, Picture, Tint, error_map, relief};
 use terrane_train::measure::{RasterMeasures, measure_masked};
 
 use crate::Common;
-use crate::commands::encode::{self, MethodName};
+use crate::commands::encode;
 use crate::commands::generate::{TerrainArguments, lossless, write};
 use crate::output::{bytes, print, print_json, table};
 use crate::progress::Progress;
 
 /// Make a terrain, store it in several ways, read it back and write a page with pictures and errors.
 ///
-/// No input is needed. The folder holds the rasters as COGs, the neural terrain files and index.html; open that in a browser.
+/// No input is needed. The folder holds the rasters as COGs, the terrane files and index.html; open that in a browser.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  terrane demo --out demo --seed 7")]
 pub(crate) struct Arguments {
@@ -105,13 +106,13 @@ fn round_trip(
     arguments: &TerrainArguments,
 ) -> Result<RoundTrip> {
     let output = Output::named_here(&file, Existing::Replace);
-    let size = write(&output, terrain, arguments.place(), storage)?;
+    let size = write(&output, terrain, arguments.georeference(), storage)?;
     let raster = GeoTiff::open(&file)?;
     let grid = raster.read(0, Window::whole(terrain.width, terrain.height))?;
     measured(name, file, size, terrain, &grid.heights)
 }
 
-/// As [`round_trip`] through a neural terrain file made of a raster.
+/// As [`round_trip`] through a terrane file made of a raster.
 fn file_trip(
     name: &'static str,
     arguments: &encode::Arguments,
@@ -180,21 +181,21 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     for (name, file, method, max_error) in [
         // The bounds of the two above: half of their steps.
         (
-            "neural terrain file, within 0.005 m",
+            "terrane file, within 0.005 m",
             "fine.trn",
-            MethodName::Context,
+            Method::Context,
             Some(0.005),
         ),
         (
-            "neural terrain file, within 0.05 m",
+            "terrane file, within 0.05 m",
             "terrain.trn",
-            MethodName::Context,
+            Method::Context,
             Some(0.05),
         ),
         (
             "HUVR+SIREN tokens alone",
             "tokens.trn",
-            MethodName::HuvrSiren,
+            Method::HuvrSiren,
             None,
         ),
     ] {
@@ -299,7 +300,7 @@ fn page_of(
 ) -> Result<String> {
     let mut page = Page::new(
         "A terrain goes in and comes out",
-        "Generated land was written as cloud-optimised GeoTIFFs and as neural terrain files, and read back. Every number below was measured on what came back.",
+        "Generated land was written as cloud-optimised GeoTIFFs and as terrane files, and read back. Every number below was measured on what came back.",
     );
     page.heading("The terrain");
     let (width, height) = (terrain.width, terrain.height);

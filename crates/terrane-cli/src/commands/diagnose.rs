@@ -26,7 +26,7 @@ use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 /// Longer tables are written to files and JSON, but not printed.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 
 /// Diagnose what amortisation costs.
 #[derive(clap::Subcommand)]
@@ -295,7 +295,7 @@ impl<T: Serialize> Found<T> {
     /// Writes the page that was asked for, and prints the tables or the JSON.
     fn finish(&self, sections: Vec<Section>, output: &Output, common: &Common) -> Result<()> {
         let tables = sections.iter().flat_map(|section| &section.tables);
-        let short = tables.filter(|table| table.rows.len() <= MOST_ROWS);
+        let short = tables.filter(|table| table.rows.len() <= MAX_ROWS);
         let tables: Vec<String> = short.map(Table::markdown).collect();
         if let Some(folder) = &output.out {
             let model = self.model.as_deref().unwrap_or("none");
@@ -363,7 +363,7 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
     descent.check()?;
     let options = FitOptions {
         descent,
-        together: arguments.batch,
+        batch: arguments.batch,
     };
     let mut see = shown("fitting tokens", common);
     let result = fit_tokens(

@@ -1,8 +1,9 @@
-//! `terrane encode`: a raster to a neural terrain file.
+//! `terrane encode`: a raster to a terrane file.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use terrane::{Destination, Encoded, Settings, Target};
 use terrane_codec::encode::EncodeProgress;
 use terrane_codec::format::Method;
@@ -14,7 +15,7 @@ use crate::commands::OutputOptions;
 use crate::output::{bytes, print, print_json};
 use crate::progress::Progress;
 
-/// Turn a GeoTIFF or COG (or several, as a mosaic) into a neural terrain file.
+/// Turn a GeoTIFF or COG (or several, as a mosaic) into a terrane file.
 ///
 /// The rate is given by one of --max-error, --rmse, --bpp and --lossless; without any it is --max-error 0.1. With
 /// --bits alone only the tokens are stored, and the error is whatever it is.
@@ -45,11 +46,11 @@ pub(crate) struct Arguments {
 )]
 pub(crate) struct CodingArguments {
     /// How heights become symbols; the context codec without it, or the method that --model or --bits call for.
-    #[arg(long, value_enum)]
-    method: Option<MethodName>,
+    #[arg(long, value_parser = methods())]
+    method: Option<Method>,
     /// Which of the context codec's models: the time that decoding takes against the size of the file.
-    #[arg(long, value_enum, default_value_t = ProfileName::Standard)]
-    profile: ProfileName,
+    #[arg(long, value_parser = profiles(), default_value = Profile::Standard.name())]
+    profile: Profile,
     /// How hard the context codec tries to make the file small: 0 rounds, 1 weighs the bits of every symbol against its
     /// error, 2 and 3 also try several steps for --max-error. Decoding takes the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
@@ -60,7 +61,7 @@ pub(crate) struct CodingArguments {
     /// Put the model into the file, so that it can be read without it.
     #[arg(long)]
     embed_model: bool,
-    /// Greatest error of any valid pixel in metres, guaranteed.
+    /// Maximum error of any valid pixel in metres, guaranteed.
     #[arg(long, value_name = "M", group = "rate")]
     max_error: Option<f64>,
     /// Root mean square error in metres, of the whole raster.
@@ -98,70 +99,31 @@ fn parse_bits(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Methods that a file can hold.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum MethodName {
-    /// The context codec: a wavelet and a small network that says how likely each coefficient is.
-    Context,
-    /// The paper's method.
-    HuvrSiren,
-    /// HUVR; needs --model.
-    Huvr,
-    /// Functa; needs --model.
-    Functa,
-    /// TransINR; needs --model.
-    Transinr,
-    /// Heights as integers by prediction, without a network.
-    Integers,
+/// The methods that a file can hold, by their names.
+fn methods() -> impl TypedValueParser<Value = Method> {
+    let values = Method::ALL.iter().map(|&method| {
+        let needs_file = method.has_tokens() && terrane::MODELS.built_in_of(method).is_none();
+        let help = method.summary().to_owned() + if needs_file { "; needs --model" } else { "" };
+        PossibleValue::new(method.name()).help(help)
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Method>())
 }
 
-impl MethodName {
-    fn method(self) -> Method {
-        match self {
-            Self::Context => Method::Context,
-            Self::HuvrSiren => Method::HuvrSiren,
-            Self::Huvr => Method::Huvr,
-            Self::Functa => Method::Functa,
-            Self::Transinr => Method::TransInr,
-            Self::Integers => Method::Integers,
-        }
-    }
-}
-
-/// The context codec's models in the program.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ProfileName {
-    /// The quickest.
-    Fast,
-    /// The usual one.
-    Standard,
-    /// The smallest files.
-    Best,
-}
-
-impl ProfileName {
-    fn profile(self) -> Profile {
-        match self {
-            Self::Fast => Profile::Fast,
-            Self::Standard => Profile::Standard,
-            Self::Best => Profile::Best,
-        }
-    }
+/// The context codec's models in the program, by their names.
+fn profiles() -> impl TypedValueParser<Value = Profile> {
+    let values =
+        Profile::ALL.map(|profile| PossibleValue::new(profile.name()).help(profile.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Profile>())
 }
 
 impl Arguments {
     /// One raster with one method: within a bound, or the tokens alone.
-    pub(crate) fn plain(
-        raster: &Path,
-        out: &Path,
-        method: MethodName,
-        max_error: Option<f64>,
-    ) -> Self {
+    pub(crate) fn plain(raster: &Path, out: &Path, method: Method, max_error: Option<f64>) -> Self {
         Self {
             files: vec![raster.to_owned(), out.to_owned()],
             coding: CodingArguments {
                 method: Some(method),
-                profile: ProfileName::Standard,
+                profile: Profile::Standard,
                 effort: 1,
                 model: None,
                 embed_model: false,
@@ -170,7 +132,7 @@ impl Arguments {
                 bpp: None,
                 per_tile: false,
                 lossless: false,
-                bits: (method == MethodName::HuvrSiren).then_some(8),
+                bits: method.has_tokens().then_some(8),
                 fixed_width: false,
                 tile: None,
             },
@@ -193,8 +155,8 @@ impl CodingArguments {
             _ => Target::Default,
         };
         Settings {
-            method: self.method.map(MethodName::method),
-            profile: self.profile.profile(),
+            method: self.method,
+            profile: self.profile,
             effort: self.effort,
             model: self.model.clone(),
             embed_model: self.embed_model,
@@ -229,7 +191,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         }));
     }
     print(&format!(
-        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, greatest error {:.4} m\n",
+        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, maximum error {:.4} m\n",
         out.display(),
         bytes(length),
         measured.rmse_m(),

@@ -91,8 +91,8 @@ impl TerrainArguments {
         self.pixel_size
     }
 
-    /// A place for land that is nowhere: a metric system, far from its origin as real land is.
-    pub(crate) fn place(&self) -> Georeference {
+    /// A georeference for land that is nowhere: a metric system, far from its origin as real land is.
+    pub(crate) fn georeference(&self) -> Georeference {
         Georeference::new(
             Affine::north_up(500_000.0, 5_200_000.0, self.pixel_size),
             Crs::projected(32632, None),
@@ -109,11 +109,11 @@ pub(crate) fn lossless() -> Storage {
 pub(crate) fn write(
     output: &Output,
     terrain: &Terrain,
-    place: Georeference,
+    georeference: Georeference,
     storage: Storage,
 ) -> Result<u64> {
     let size = (terrain.width, terrain.height);
-    let mut writer = CogWriter::create(output, size, place, storage)?;
+    let mut writer = CogWriter::create(output, size, georeference, storage)?;
     for row in terrain.heights.chunks_exact(terrain.width) {
         let row: Vec<f64> = row.iter().map(|&height| f64::from(height)).collect();
         writer.write_rows(&row)?;
@@ -128,7 +128,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     output.check()?;
     arguments.terrain.check(0, common.network_memory())?;
     let terrain = arguments.terrain.generate()?;
-    let bytes = write(&output, &terrain, arguments.terrain.place(), lossless())?;
+    let bytes = write(
+        &output,
+        &terrain,
+        arguments.terrain.georeference(),
+        lossless(),
+    )?;
     if common.json {
         return print_json(&serde_json::json!({
             "file": arguments.out,

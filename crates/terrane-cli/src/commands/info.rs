@@ -1,4 +1,4 @@
-//! `terrane info`: what a neural terrain file says of itself.
+//! `terrane info`: what a terrane file says of itself.
 
 use crate::placement::georeference;
 use anyhow::Result;
@@ -8,7 +8,7 @@ use crate::Common;
 use crate::commands::FileArguments;
 use crate::output::{bytes, one_line, print, print_json};
 
-/// Show what a neural terrain file holds.
+/// Show what a terrane file holds.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  terrane info dem.trn")]
 pub(crate) struct Arguments {
@@ -24,12 +24,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     if common.json {
         return print_json(&description);
     }
-    let promise = description["promise"].as_str().unwrap_or_default();
-    print(&text(&reader, promise))
+    let bound = description["error_bound"].as_str().unwrap_or_default();
+    print(&text(&reader, bound))
 }
 
 /// The description in lines.
-fn text(reader: &Reader, promise: &str) -> String {
+fn text(reader: &Reader, bound: &str) -> String {
     let header = reader.header();
     let pyramid = &header.pyramid;
     let (width, height) = pyramid.size(0).unwrap_or_default();
@@ -66,7 +66,7 @@ fn text(reader: &Reader, promise: &str) -> String {
     );
     line("method", header.method.name().to_owned());
     if let Some(model) = &header.model {
-        let place = if model.embedded.is_some() {
+        let where_it_is = if model.embedded.is_some() {
             "in the file"
         } else {
             "not in the file"
@@ -77,14 +77,14 @@ fn text(reader: &Reader, promise: &str) -> String {
         };
         line(
             "model",
-            format!("{name}, {}, {place}", hex::encode(model.sha256)),
+            format!("{name}, {}, {where_it_is}", hex::encode(model.sha256)),
         );
     }
-    line("promise", promise.to_owned());
+    line("bound", bound.to_owned());
     line(
         "errors",
         format!(
-            "RMSE {:.4} m, greatest {:.4} m",
+            "RMSE {:.4} m, maximum {:.4} m",
             statistics.rmse_m, statistics.max_error_m
         ),
     );

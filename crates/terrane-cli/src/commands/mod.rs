@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use burn::tensor::Device;
 use terrane::OpenOptions;
 use terrane_codec::format::{ByteSource, Reader};
 use terrane_codec::{RemoteOptions, Terrain, shown};
@@ -12,59 +11,36 @@ use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
 
+#[cfg(feature = "lab")]
 pub(crate) mod bench;
+#[cfg(feature = "lab")]
 pub(crate) mod dataset;
 pub(crate) mod decode;
+#[cfg(feature = "lab")]
 pub(crate) mod demo;
 pub(crate) mod derive;
+#[cfg(feature = "lab")]
+mod device;
+#[cfg(feature = "lab")]
 pub(crate) mod diagnose;
 pub(crate) mod encode;
+#[cfg(feature = "lab")]
 pub(crate) mod eval;
 pub(crate) mod generate;
+#[cfg(feature = "lab")]
 pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod shard;
+#[cfg(feature = "lab")]
 pub(crate) mod tables;
+#[cfg(feature = "lab")]
 pub(crate) mod train;
 pub(crate) mod verify;
 
-/// Where a command computes.
-#[derive(clap::Args)]
-pub(crate) struct DeviceArguments {
-    /// Where to compute: cpu, cuda, rocm, metal, vulkan or wgpu; cuda:1 is the second card. A training takes several,
-    /// as cuda:0,cuda:1.
-    #[arg(long, default_value = "cpu")]
-    device: String,
-}
-
-impl DeviceArguments {
-    /// The device.
-    pub(crate) fn open(&self) -> Result<Device> {
-        Ok(terrane_train::device::parse(&self.device)?)
-    }
-
-    /// What to call it in a report: its name, and the model of a CPU where the system tells it.
-    pub(crate) fn describe(&self) -> String {
-        let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = information
-            .lines()
-            .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-        match model {
-            Some((_, model)) if self.device == "cpu" => {
-                let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                format!("{}, {threads} threads", model.trim())
-            }
-            _ => self.device.clone(),
-        }
-    }
-
-    /// All devices that were named.
-    pub(crate) fn open_all(&self) -> Result<Vec<Device>> {
-        Ok(terrane_train::device::parse_all(&self.device)?)
-    }
-}
+#[cfg(feature = "lab")]
+pub(crate) use device::DeviceArguments;
 
 /// How files at addresses are read.
 #[derive(clap::Args)]
@@ -83,10 +59,10 @@ impl RemoteArguments {
     }
 }
 
-/// A neural terrain file to read.
+/// A terrane file to read.
 #[derive(clap::Args)]
 pub(crate) struct FileArguments {
-    /// The neural terrain file: a path or an address (https://…, s3://…).
+    /// The terrane file: a path or an address (https://…, s3://…).
     file: PathBuf,
     /// Its model, where it is neither in the file nor in the program.
     #[arg(long, value_name = "FILE")]
@@ -125,7 +101,7 @@ impl FileArguments {
     }
 }
 
-/// The bytes of a neural terrain file.
+/// The bytes of a terrane file.
 pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn ByteSource>> {
     terrane_codec::source(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
@@ -149,6 +125,24 @@ impl OutputOptions {
     }
 }
 
+/// What is said of a command that the light program does not have.
+#[cfg(not(feature = "lab"))]
+pub(crate) fn absent(words: &[std::ffi::OsString]) -> anyhow::Error {
+    const LAB: [&str; 8] = [
+        "bench", "dataset", "demo", "diagnose", "eval", "import", "tables", "train",
+    ];
+    let name = words
+        .first()
+        .map_or("".into(), |word| word.to_string_lossy());
+    if LAB.contains(&&*name) {
+        anyhow::anyhow!(
+            "this is the light program, without `{name}`: build terrane-cli with its default features"
+        )
+    } else {
+        anyhow::anyhow!("there is no command `{name}`; terrane --help lists them")
+    }
+}
+
 /// A check that did not hold: the command ends with 1 instead of 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -167,6 +161,6 @@ pub(crate) fn existing(overwrite: bool) -> Existing {
     if overwrite {
         Existing::Replace
     } else {
-        Existing::Keep
+        Existing::Refuse
     }
 }

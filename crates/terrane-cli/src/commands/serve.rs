@@ -1,34 +1,20 @@
-//! `terrane serve`: a web map and tiles from neural terrain files.
+//! `terrane serve`: a web map and tiles from terrane files.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail};
 use terrane::OpenOptions;
 use terrane_codec::format::{MemoryLimit, limits};
-use terrane_codec::{Terrain, shown};
+use terrane_codec::shown;
+use terrane_serve::{Error, Options, Original, Server};
 
 use crate::Common;
 use crate::commands::{RemoteArguments, jobs, open_source};
 use crate::output::print;
-use crate::serve::dataset::{Dataset, Range};
-use crate::serve::limits::Pool;
-use crate::serve::lru::Lru;
-use crate::serve::metrics::Metrics;
-use crate::serve::original;
-use crate::serve::patch::BlockStore;
-use crate::serve::routes::Server;
 
-/// Names that addresses need for something else.
-const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metrics"];
-/// What is added to a file's name for the raster it was made from.
-const ORIGINAL: &str = "-original";
-
-/// Serve neural terrain files as a web map and as tiles.
+/// Serve terrane files as a web map and as tiles.
 ///
 /// Open the address in a browser for the map, or give its tiles to MapLibre, QGIS, deck.gl and others:
 ///
@@ -43,7 +29,7 @@ const ORIGINAL: &str = "-original";
     after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org"
 )]
 pub(crate) struct Arguments {
-    /// Neural terrain files, paths or addresses; NAME=FILE gives one another name than that of its file.
+    /// Terrane files, paths or addresses; NAME=FILE gives one another name than that of its file.
     #[arg(required = true, value_name = "FILE.trn")]
     files: Vec<String>,
     /// The raster that a file was made from, to compare with; another is refused. NAME=FILE.tif where there are several files.
@@ -119,21 +105,14 @@ fn name_of(path: &Path) -> String {
 
 impl Arguments {
     /// Opens all files, with their originals.
-    fn datasets(&self, memory: MemoryLimit) -> Result<BTreeMap<String, Arc<Dataset>>> {
+    fn add_files(&self, server: &mut Server, memory: MemoryLimit) -> Result<()> {
         // With one file there is no doubt whose original it is.
         let is_single = self.files.len() == 1;
         let mut originals: Vec<(Option<&str>, &Path)> =
             self.original.iter().map(|text| split_name(text)).collect();
-        let mut datasets = BTreeMap::new();
-        let mut number = 0;
         for text in &self.files {
             let (name, path) = split_name(text);
             let name = name.map_or_else(|| name_of(path), str::to_owned);
-            ensure!(
-                !RESERVED.contains(&name.as_str()),
-                "{}: \"{name}\" is an address of the server; give another name as NAME={0}",
-                shown(path)
-            );
             let remote = self.remote.options();
             let options = OpenOptions {
                 model: self.model.clone(),
@@ -142,26 +121,19 @@ impl Arguments {
             };
             let terrain = terrane::open_with(path, &options)?;
             let head = open_source(path, remote)?.read(0, limits::HEAD)?;
-            let found = originals
+            let original = originals
                 .iter()
-                .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name));
-            let original = match found.map(|index| originals.swap_remove(index)) {
-                None => None,
-                Some((_, path)) => {
-                    number += 1;
-                    let original = open_original(&name, number, path, &terrain)?;
-                    Some(Arc::new(original))
-                }
-            };
-            number += 1;
-            let terrain = (terrain, head.as_slice());
-            let dataset = Dataset::of_terrain(name, number, path, terrain, original.clone())?;
-            for dataset in original.into_iter().chain([Arc::new(dataset)]) {
-                let name = dataset.name.clone();
-                if datasets.insert(name.clone(), dataset).is_some() {
-                    bail!("two files have the name \"{name}\": give one another as NAME=FILE");
-                }
-            }
+                .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name))
+                .map(|index| originals.swap_remove(index).1);
+            let raster = original
+                .map(|path| {
+                    let raster = terrane_geo::open(&[path])?;
+                    Ok::<_, terrane_geo::Error>(Original { path, raster })
+                })
+                .transpose()?;
+            server
+                .add(&name, path, terrain, &head, raster)
+                .map_err(|error| explain(error, path, original))?;
         }
         if let Some((_, path)) = originals.first() {
             bail!(
@@ -169,56 +141,59 @@ impl Arguments {
                 shown(path)
             );
         }
-        Ok(datasets)
+        Ok(())
     }
 }
 
-fn open_original(name: &str, number: u64, path: &Path, terrain: &Terrain) -> Result<Dataset> {
-    let raster = terrane_geo::open(&[path])?;
-    original::check(terrain, raster.as_ref()).map_err(|reason| {
-        let path = shown(path);
-        anyhow!("--original {path}: {name} was not made from this raster: {reason}")
-    })?;
-    let statistics = &terrain.header().statistics;
-    let range = Range {
-        lowest_m: statistics.lowest_m,
-        highest_m: statistics.highest_m,
-    };
-    Dataset::of_raster(format!("{name}{ORIGINAL}"), number, path, raster, range)
+/// A server's error, with the options that avoid it.
+fn explain(error: Error, path: &Path, original: Option<&Path>) -> anyhow::Error {
+    match error {
+        Error::ReservedName { .. } => {
+            let path = shown(path);
+            anyhow!("{path}: {error}; give another name as NAME={path}")
+        }
+        Error::DuplicateName { .. } => anyhow!("{error}: give one another as NAME=FILE"),
+        Error::NotOriginal { .. } => {
+            let original = original.map(shown).unwrap_or_default();
+            anyhow!("--original {original}: {error}")
+        }
+        error => error.into(),
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let threads = jobs(common);
-    let datasets = arguments.datasets(common.memory())?;
-    let names: Vec<String> = datasets.keys().cloned().collect();
     let megabytes = |count: usize| count.saturating_mul(1 << 20);
-    let server = Server {
-        datasets,
-        blocks: Arc::new(BlockStore::new(megabytes(arguments.cache))),
-        tiles: Lru::new(megabytes(arguments.tile_cache)),
-        pool: Pool::new(
-            threads,
-            arguments.queue,
-            Duration::from_secs(arguments.timeout),
-        ),
-        metrics: Metrics::default(),
-        connections: AtomicUsize::new(0),
+    let mut server = Server::new(Options {
+        threads: jobs(common),
+        block_bytes: megabytes(arguments.cache),
+        tile_bytes: megabytes(arguments.tile_cache),
+        queue: arguments.queue,
+        timeout: Duration::from_secs(arguments.timeout),
         public_url: arguments.public_url.clone(),
-    };
-    let address = SocketAddr::new(arguments.bind, arguments.port);
-    let is_json = common.json;
-    crate::serve::run(server, address, threads, move |address| {
-        if is_json {
-            let line =
-                serde_json::json!({ "address": format!("http://{address}"), "names": names });
-            return print(&format!("{line}\n"));
-        }
+    });
+    arguments.add_files(&mut server, common.memory())?;
+    let names = server.names();
+    let listening = server
+        .listen(SocketAddr::new(arguments.bind, arguments.port))
+        .map_err(|error| match error {
+            Error::Listen { address, source } => anyhow::Error::new(source).context(format!(
+                "{address} cannot be listened on: choose another with --bind or --port"
+            )),
+            error => error.into(),
+        })?;
+    let address = listening.address();
+    if common.json {
+        let line = serde_json::json!({ "address": format!("http://{address}"), "names": names });
+        print(&format!("{line}\n"))?;
+    } else {
         print(&format!(
             "http://{address} serves {}; Ctrl-C stops it\n",
             names.join(", ")
-        ))
-    })
+        ))?;
+    }
+    listening.answer();
+    Ok(())
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(crate) struct EncodeArguments {
 pub(crate) struct MergeArguments {
     #[command(flatten)]
     file: PlanFile,
-    /// The neural terrain file to write.
+    /// The terrane file to write.
     out: PathBuf,
     #[command(flatten)]
     output: OutputOptions,
@@ -217,7 +217,7 @@ fn merge(arguments: &MergeArguments, common: &Common) -> Result<()> {
         }));
     }
     print(&format!(
-        "{}: {} of {} shards; RMSE {:.4} m, greatest error {:.4} m\n",
+        "{}: {} of {} shards; RMSE {:.4} m, maximum error {:.4} m\n",
         arguments.out.display(),
         bytes(merged.bytes),
         plan.shards(),

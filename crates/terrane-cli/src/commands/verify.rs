@@ -11,7 +11,7 @@ use crate::commands::{CheckFailed, FileArguments, jobs};
 use crate::output::{print, print_json, sentence};
 use crate::progress::Progress;
 
-/// Check every checksum and every tile of a file; with --against also every height, the place and the promise.
+/// Check every checksum and every tile of a file; with --against also every height, the georeference and the error bound.
 ///
 /// Gradients and Laplacians are differences of neighbouring pixels, in metres per pixel and per pixel². bpp counts all
 /// bytes of the file over the pixels with data. Ends with 0 where everything holds, with 1 where the file is damaged or is

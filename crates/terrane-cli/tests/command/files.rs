@@ -1,4 +1,4 @@
-//! Neural terrain files from the command line.
+//! Terrane files from the command line.
 
 use std::path::Path;
 use std::process::Output;
@@ -44,7 +44,7 @@ fn assert_within(source: &Path, back: &Path, bound: f64) {
     }
 }
 
-/// A file holds what it promises, with the gaps and the place of its source.
+/// A file holds what it guarantees, with the gaps and the georeference of its source.
 fn assert_holds(report: &serde_json::Value, source: &str) {
     for key in ["holds", "nodata_equal", "georeference_equal"] {
         assert_eq!(report[key], true, "{source}: {key}");
@@ -223,7 +223,7 @@ fn derived_rasters_carry_their_own_unit() {
         let storage = Storage::metres(SampleType::F64, None);
         let source = at(&format!("{name}.tif"));
         let mut writer = CogWriter::create(
-            &terrane_geo::Output::named_here(&source, Existing::Keep),
+            &terrane_geo::Output::named_here(&source, Existing::Refuse),
             (40, 30),
             place,
             storage,
@@ -306,7 +306,7 @@ fn mistakes_are_answered_with_one_sentence() {
     assert!(
         complaint(&run(&["encode", "dem.tif", "a.trn", "--method", "functa"])).contains("--model")
     );
-    assert!(complaint(&run(&["info", "dem.tif"])).contains("not a neural terrain file"));
+    assert!(complaint(&run(&["info", "dem.tif"])).contains("not a terrane file"));
     assert!(complaint(&run(&["info", "none.trn"])).contains("none.trn"));
     assert!(
         complaint(&run(&["decode", "dem.trn", "a.tif", "--level", "9"]))
@@ -326,7 +326,7 @@ fn mistakes_are_answered_with_one_sentence() {
         .contains("leave out --bits")
     );
 
-    // A damaged file and a broken promise end with 1.
+    // A damaged file and a broken bound end with 1.
     let path = folder.path().join("dem.trn");
     let mut bytes = std::fs::read(&path).unwrap();
     let last = bytes.len() - 200;
@@ -343,7 +343,7 @@ fn mistakes_are_answered_with_one_sentence() {
     ]));
     assert!(
         failed_check(&run(&["verify", "dem.trn", "--against", "other.tif"]))
-            .contains("above the promised")
+            .contains("above the bound of")
     );
 }
 
@@ -493,7 +493,7 @@ fn nodata_and_small_bounds_survive_the_way_back() {
     ];
     for (name, storage, source, bound) in sources {
         let mut writer = CogWriter::create(
-            &terrane_geo::Output::named_here(&at(name), Existing::Keep),
+            &terrane_geo::Output::named_here(&at(name), Existing::Refuse),
             (40, 30),
             place(),
             storage,

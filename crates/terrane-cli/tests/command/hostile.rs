@@ -268,7 +268,7 @@ fn rasters_far_apart_take_memory_by_what_is_there() {
         let path = folder.path().join(name);
         let place = Georeference::new(Affine::north_up(x, y, 1.0), Crs::projected(32632, None));
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-        let output = terrane_geo::Output::new(&path, Existing::Keep, Kind::Raster);
+        let output = terrane_geo::Output::new(&path, Existing::Refuse, Kind::Raster);
         let mut writer = CogWriter::create(&output, (100, 100), place, storage).unwrap();
         for row in 0..100 {
             let heights: Vec<f64> = (0..100)

@@ -76,7 +76,7 @@ fn mistaken() -> Vec<(Vec<&'static str>, &'static str)> {
         ),
         (
             vec!["decode", "x.trn", "y.trn"],
-            "y.trn: would be a raster, and .trn is the ending of a neural terrain file",
+            "y.trn: would be a raster, and .trn is the ending of a terrane file",
         ),
         (
             vec![

@@ -20,7 +20,7 @@ fn write(
     );
     let nodata = if sample.is_float() { -9999.0 } else { -32768.0 };
     let storage = Storage::metres(sample, Some(nodata));
-    let output = Output::new(path, Existing::Keep, Kind::Raster);
+    let output = Output::new(path, Existing::Refuse, Kind::Raster);
     let mut writer = CogWriter::create(&output, (width, height), place, storage).unwrap();
     for row in 0..height {
         let heights: Vec<f64> = (0..width)

@@ -12,7 +12,7 @@ use crate::{complaint, json, stdout, terrane};
 /// A raster of a formula.
 fn raster(path: &Path, place: Georeference, (width, height): (usize, usize)) {
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-    let output = terrane_geo::Output::new(path, Existing::Keep, Kind::Raster);
+    let output = terrane_geo::Output::new(path, Existing::Refuse, Kind::Raster);
     let mut writer = CogWriter::create(&output, (width, height), place, storage).unwrap();
     for row in 0..height {
         let heights: Vec<f64> = (0..width)

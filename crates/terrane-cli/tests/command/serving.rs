@@ -440,7 +440,7 @@ fn degrees_are_served_like_metres() {
     let storage = Storage::metres(SampleType::F32, None);
     let path = folder.path().join("ramp.tif");
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         (300, 300),
         place,
         storage,
@@ -484,7 +484,7 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     write_flat(&folder.path().join("krovak.tif"), place);
     write_flat(
         &folder.path().join("nowhere.tif"),
-        Georeference::unplaced(Crs::default()),
+        Georeference::of_pixels(Crs::default()),
     );
     for name in ["krovak", "nowhere"] {
         stdout(&run(&[
@@ -521,7 +521,7 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
 fn write_flat(path: &Path, place: Georeference) {
     let storage = Storage::metres(SampleType::F32, None);
     let mut writer = CogWriter::create(
-        &Output::named_here(path, Existing::Keep),
+        &Output::named_here(path, Existing::Refuse),
         (64, 64),
         place,
         storage,
@@ -568,7 +568,7 @@ fn write_like(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<f64>, &mut
     change(&mut heights, &mut place);
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     let mut writer = CogWriter::create(
-        &Output::named_here(&folder.join(name), Existing::Keep),
+        &Output::named_here(&folder.join(name), Existing::Refuse),
         size,
         place,
         storage,
@@ -617,7 +617,11 @@ fn an_original_that_is_another_raster_is_refused() {
             "wider.tif",
             "it has 301 x 200 pixels, and the file has 300 x 200",
         ),
-        ("a.trn", "other.tif", "and the file promises at most 0.05 m"),
+        (
+            "a.trn",
+            "other.tif",
+            "and the file guarantees at most 0.05 m",
+        ),
         (
             "a.trn",
             "shifted.tif",
@@ -631,13 +635,13 @@ fn an_original_that_is_another_raster_is_refused() {
         (
             "a.trn",
             "survey.tif",
-            "and the file promises at most 0.05 m",
+            "and the file guarantees at most 0.05 m",
         ),
         ("a.trn", "gap.tif", "only one of them has a height"),
         (
             "exact.trn",
             "survey.tif",
-            "their heights differ by 0.500 m, and the file promises every height",
+            "their heights differ by 0.500 m, and the file guarantees every height",
         ),
     ] {
         let text = complaint(&run(&[

@@ -27,7 +27,7 @@ fn holes(path: &Path, (width, height): (usize, usize), storage: Storage) {
             + (x * y).sin().abs()
     };
     let mut writer = CogWriter::create(
-        &Output::named_here(path, Existing::Keep),
+        &Output::named_here(path, Existing::Refuse),
         (width, height),
         place,
         storage,
@@ -64,7 +64,7 @@ fn quarters(folder: &Path, name: &str) -> Vec<String> {
         let info = raster.info();
         let name = format!("part{index}.tif");
         let mut writer = CogWriter::create(
-            &Output::named_here(&folder.join(&name), Existing::Keep),
+            &Output::named_here(&folder.join(&name), Existing::Refuse),
             (width, height),
             info.georeference.cropped(column, row),
             info.storage.clone(),

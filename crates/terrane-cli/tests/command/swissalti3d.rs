@@ -21,7 +21,7 @@ fn square_kilometre(path: &Path, east_km: u32, north_km: u32, is_holed: bool) {
     let place = Georeference::new(corner, Crs::projected(2056, Some(5728)));
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     let mut writer = CogWriter::create(
-        &Output::named_here(path, Existing::Keep),
+        &Output::named_here(path, Existing::Refuse),
         (SIDE, SIDE),
         place,
         storage,

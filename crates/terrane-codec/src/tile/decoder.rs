@@ -1,9 +1,9 @@
 //! A record back to heights.
 
-use terrane_format::record::{Layer, Record};
+use terrane_format::record::Record;
 use terrane_format::{ErrorBound, Window};
 
-use super::{Tile, integers, residual};
+use super::Tile;
 use crate::Error;
 use crate::model::FileModel;
 
@@ -30,24 +30,7 @@ impl TileDecoder {
 
     /// Decodes a record.
     pub fn decode(&self, record: &Record, window: Window) -> Result<Tile, Error> {
-        let mut tokens = None;
-        let missing = record.missing.as_deref();
-        let heights = match &record.layer {
-            Layer::Integers(layer) => integers::decode(layer, missing, window.width, self.as_f32),
-            Layer::Wavelet(layer) => {
-                let mut heights = self.decode_wavelet(layer, window)?;
-                if let Some(residual) = &record.residual {
-                    residual::add(&mut heights, residual);
-                }
-                heights
-            }
-            Layer::Tokens(bytes) => {
-                let (heights, decoded) =
-                    self.decode_tokens(bytes, record.residual.as_ref(), window)?;
-                tokens = Some(decoded);
-                heights
-            }
-        };
+        let (heights, tokens) = self.decode_layer(record, window)?;
         Ok(Tile {
             window,
             heights,

@@ -1,8 +1,9 @@
 //! Heights to a record: which codec takes a tile, and what is measured of it.
 
-use terrane_format::Window;
+use serde::{Deserialize, Serialize};
 use terrane_format::record::{CodedRecord, Layer, Record, Residual, TileStatistics};
 use terrane_format::tokens::Coding;
+use terrane_format::{Method, Window};
 
 use super::decoder::TileDecoder;
 use super::heights::TileHeights;
@@ -13,7 +14,8 @@ use crate::measured::Measured;
 use crate::model::FileModel;
 
 /// What a file is to hold.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rate {
     /// The tokens of the method alone, whatever their error.
     Tokens,
@@ -54,7 +56,9 @@ pub(super) const FLOAT_MARGIN: f64 = 1.0 / 16_777_216.0;
 /// Codes tiles with one method at one rate.
 #[derive(Debug, Clone)]
 pub struct TileEncoder {
-    /// The model, or none for integers alone.
+    /// The method.
+    pub method: Method,
+    /// Its model, where it has one.
     pub model: Option<FileModel>,
     /// Bits of a token's symbol.
     pub bits: u8,
@@ -109,7 +113,7 @@ impl Candidate {
             statistics: TileStatistics::default(),
             missing: tile.missing.clone(),
             layer,
-            residual: residual,
+            residual,
         };
         Self {
             record: record.code(tile.window.width),
@@ -155,7 +159,7 @@ impl TileEncoder {
         }))
     }
 
-    /// The record of a tile by the codec that its model calls for, or as integers.
+    /// The record of a tile by the method's codec, or as integers where that has none.
     fn candidate(&self, tile: &TileHeights) -> Result<Candidate, Error> {
         if let Some(height) = tile.flat() {
             // Water stays flat, at its height, at any rate.
@@ -167,11 +171,7 @@ impl TileEncoder {
             }
             rate => rate,
         };
-        let coded = match &self.model {
-            Some(FileModel::Tokens(model)) => self.encode_tokens(tile, rate, model.as_ref())?,
-            Some(FileModel::Context(model)) => self.encode_wavelet(tile, rate, &model.codec),
-            None => None,
-        };
+        let coded = self.encode_layer(tile, rate)?;
         Ok(
             coded
                 .unwrap_or_else(|| self.encode_integers(tile, rate, self.integer_step(tile, rate))),

@@ -40,7 +40,7 @@ impl TileHeights<'_> {
             .map(|(_, &value)| value)
     }
 
-    /// The greatest magnitude.
+    /// The maximum magnitude.
     pub(crate) fn max_abs(&self) -> f64 {
         self.valid(self.heights)
             .fold(0.0, |max, height| max.max(height.abs()))

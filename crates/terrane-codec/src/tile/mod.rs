@@ -1,7 +1,7 @@
 //! One tile: heights to a record of the file, and back.
 //!
-//! A codec of tiles is one file here: how heights become its layer, and how they come back. [`encoder`] chooses among
-//! them by the model, [`decoder`] by the layer that a record holds.
+//! A codec of tiles is one file here, with an arm in [`TileEncoder::encode_layer`] and one in
+//! [`TileDecoder::decode_layer`]: how heights become its layer, and how they come back.
 
 mod decoder;
 mod encoder;
@@ -11,15 +11,52 @@ mod residual;
 mod tokens;
 mod wavelet;
 
-use terrane_format::Window;
-use terrane_format::record::TileStatistics;
+use terrane_format::record::{Layer, Record, TileStatistics};
+use terrane_format::{Stored, Window};
 
 pub use decoder::TileDecoder;
 pub use encoder::{CodedTile, Rate, TileEncoder};
 
+use crate::Error;
 use crate::kernel::PixelJet;
 use crate::model::TokenModel;
+use encoder::Candidate;
+use heights::TileHeights;
 use tokens::DecodedTokens;
+
+impl TileEncoder {
+    /// The layer of the method's codec; `None` where it leaves a tile to integers.
+    fn encode_layer(&self, tile: &TileHeights, rate: Rate) -> Result<Option<Candidate>, Error> {
+        match self.method.stored() {
+            Stored::Integers => Ok(None),
+            Stored::Wavelet => self.encode_wavelet(tile, rate),
+            Stored::Tokens => self.encode_tokens(tile, rate),
+        }
+    }
+}
+
+impl TileDecoder {
+    /// Heights of a record's layer and its residual, with the tokens where it has some.
+    fn decode_layer(
+        &self,
+        record: &Record,
+        window: Window,
+    ) -> Result<(Vec<f64>, Option<DecodedTokens>), Error> {
+        let residual = record.residual.as_ref();
+        Ok(match &record.layer {
+            Layer::Integers(layer) => {
+                let missing = record.missing.as_deref();
+                let heights = integers::decode(layer, missing, window.width, self.as_f32);
+                (heights, None)
+            }
+            Layer::Wavelet(layer) => (self.decode_wavelet(layer, residual, window)?, None),
+            Layer::Tokens(bytes) => {
+                let (heights, tokens) = self.decode_tokens(bytes, residual, window)?;
+                (heights, Some(tokens))
+            }
+        })
+    }
+}
 
 /// A decoded tile.
 #[derive(Debug)]

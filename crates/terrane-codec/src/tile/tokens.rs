@@ -66,8 +66,9 @@ impl TileEncoder {
         &self,
         tile: &TileHeights,
         rate: Rate,
-        model: &dyn TokenModel,
     ) -> Result<Option<Candidate>, Error> {
+        let model = self.model.as_ref().and_then(FileModel::tokens);
+        let model = model.ok_or(Error::NoModel)?;
         if rate == Rate::Lossless || is_too_small_for_tokens(rate, model, tile.window) {
             return Ok(None);
         }

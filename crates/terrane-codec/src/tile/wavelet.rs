@@ -2,12 +2,12 @@
 
 use terrane_context::{Codec, Coefficients, Matrix, Quantiser, Transform};
 use terrane_format::Window;
-use terrane_format::record::{Layer, WaveletLayer};
+use terrane_format::record::{Layer, Residual, WaveletLayer};
 
 use super::decoder::TileDecoder;
 use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
 use super::heights::{TileHeights, range};
-use super::residual::residual;
+use super::residual::{self, residual};
 use crate::Error;
 use crate::fill::fill;
 use crate::model::FileModel;
@@ -45,10 +45,15 @@ impl TileEncoder {
     /// Coefficients at the rate; `None` where integers are shorter or the heights are beyond a wavelet.
     pub(super) fn encode_wavelet(
         &self,
-        source: &TileHeights,
+        tile: &TileHeights,
         rate: Rate,
-        codec: &Codec,
-    ) -> Option<Candidate> {
+    ) -> Result<Option<Candidate>, Error> {
+        let codec = self.model.as_ref().and_then(FileModel::context);
+        let codec = codec.ok_or(Error::NoModel)?;
+        Ok(self.encode_with(codec, tile, rate))
+    }
+
+    fn encode_with(&self, codec: &Codec, source: &TileHeights, rate: Rate) -> Option<Candidate> {
         let mut filled = source.heights.to_vec();
         if source.missing.is_some() {
             fill(&mut filled, source.window.width);
@@ -76,6 +81,7 @@ impl TileEncoder {
                         first: 0.8,
                         min: 0.15,
                         max: 3.0,
+                        contradicted: 0.15,
                     },
                 };
                 self.search(&tile, search, |coded| {
@@ -92,6 +98,7 @@ impl TileEncoder {
                         first: -0.6,
                         min: 0.15,
                         max: 4.0,
+                        contradicted: 0.15,
                     },
                 };
                 let pixels = source.heights.len() as f64;
@@ -192,17 +199,22 @@ impl TileDecoder {
     /// Heights from coefficients.
     pub(super) fn decode_wavelet(
         &self,
-        details: &WaveletLayer,
+        layer: &WaveletLayer,
+        residual: Option<&Residual>,
         window: Window,
     ) -> Result<Vec<f64>, Error> {
         let codec = self.model.as_ref().and_then(FileModel::context);
         let codec = codec.ok_or(Error::NoModel)?;
         let size = [window.width, window.height];
-        let decoded = codec.decode(&details.bytes, size, transform(details), 0);
+        let decoded = codec.decode(&layer.bytes, size, transform(layer), 0);
         let decoded = decoded.map_err(crate::model::ModelError::from)?;
         // What may be off is not rounded: an overview of a lossless file is.
-        let as_f32 = details.is_lossless && self.as_f32;
-        Ok(heights(details, &decoded, as_f32))
+        let as_f32 = layer.is_lossless && self.as_f32;
+        let mut heights = heights(layer, &decoded, as_f32);
+        if let Some(residual) = residual {
+            residual::add(&mut heights, residual);
+        }
+        Ok(heights)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Maps and the ground: metres per map unit, and points from one coordinate system to another.
 
+mod distance;
 mod epsg;
 mod error;
 mod projection;
 mod scale;
 
+pub use distance::distance_m;
 pub use epsg::{is_geographic, parse_epsg, unit_m};
 pub use error::GeodesyError;
 pub use projection::Projection;

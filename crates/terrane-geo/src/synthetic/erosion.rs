@@ -165,10 +165,10 @@ impl Land {
     /// The same land on another grid, a little bent so that no valley stays straight.
     pub(super) fn resample(&self, frame: Frame) -> Self {
         let old = self.frame;
-        let split = |place: f64, count: usize, bend: f64| {
-            let place = place - old.origin_m / old.cell_m + 4.5 * bend;
-            let place = place.clamp(0.0, count as f64 - 1.001);
-            (place as usize, (place - place.floor()) as f32)
+        let split = |position: f64, count: usize, bend: f64| {
+            let position = position - old.origin_m / old.cell_m + 4.5 * bend;
+            let position = position.clamp(0.0, count as f64 - 1.001);
+            (position as usize, (position - position.floor()) as f32)
         };
         Self::new(frame, || {
             let mut bends = [1, 2].map(Noise::new);

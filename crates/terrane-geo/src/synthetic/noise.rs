@@ -41,13 +41,13 @@ impl Noise {
     }
 }
 
-/// The greatest whole number that is not above a number; `floor` would be a call, sixty times for each pixel.
+/// The greatest integer that is not above a number; `floor` would be a call, sixty times for each pixel.
 fn below(x: f64) -> i64 {
     let whole = x as i64;
     whole - i64::from(whole as f64 > x)
 }
 
-/// Octaves of noise, the first of half the unit, each turned so that no two lattices line up.
+/// Octaves of noise, the first of half the unit, each rotated so that no two lattices line up.
 pub(super) struct Fractal(Vec<Noise>);
 
 impl Fractal {
@@ -56,12 +56,12 @@ impl Fractal {
         Self((0..octaves).map(octave).collect())
     }
 
-    pub(super) fn at(&mut self, mut place: [f64; 2]) -> f64 {
+    pub(super) fn at(&mut self, mut position: [f64; 2]) -> f64 {
         let (mut sum, mut weight) = (0.0, 1.0);
         for octave in &mut self.0 {
-            let [x, y] = place;
-            place = [1.6 * x - 1.2 * y + 0.37, 1.2 * x + 1.6 * y + 0.71];
-            sum += weight * octave.at(place);
+            let [x, y] = position;
+            position = [1.6 * x - 1.2 * y + 0.37, 1.2 * x + 1.6 * y + 0.71];
+            sum += weight * octave.at(position);
             weight *= 0.5;
         }
         sum

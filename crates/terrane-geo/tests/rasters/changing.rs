@@ -14,11 +14,11 @@ use crate::{swiss, wave_grid};
 fn piece(folder: &Path, index: usize) -> PathBuf {
     let path = folder.join(format!("{index}.tif"));
     let storage = Storage::metres(SampleType::F32, None);
-    let place = swiss().cropped(16 * index, 0);
+    let georeference = swiss().cropped(16 * index, 0);
     let mut writer = CogWriter::create(
         &Output::named_here(&path, Existing::Replace),
         (16, 16),
-        place,
+        georeference,
         storage,
     )
     .unwrap();
@@ -91,7 +91,7 @@ fn a_piece_of_a_mosaic_is_compared_with_what_it_was_when_the_mosaic_was_made() {
 fn a_piece_that_was_never_read_may_change() {
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> = (0..2).map(|index| piece(folder.path(), index)).collect();
-    let place = |index: usize| Piece {
+    let piece = |index: usize| Piece {
         path: paths[index].clone(),
         window: Window {
             column: 16 * index,
@@ -100,7 +100,7 @@ fn a_piece_that_was_never_read_may_change() {
             height: 16,
         },
     };
-    let pieces = Pieces::new(vec![place(0), place(1)]);
+    let pieces = Pieces::new(vec![piece(0), piece(1)]);
     rewrite(&paths[0]);
     pieces.read(Window::whole(16, 16)).unwrap();
     rewrite(&paths[1]);

@@ -88,11 +88,11 @@ fn flipped_bits_never_panic() {
                 } else {
                     bytes.len().min(700)
                 };
-                let mut place = (state >> 33) as usize % reach;
+                let mut offset = (state >> 33) as usize % reach;
                 if round % 4 == 3 {
-                    place = bytes.len() - 1 - place;
+                    offset = bytes.len() - 1 - offset;
                 }
-                bytes[place] ^= 1 << ((state >> 29) & 7);
+                bytes[offset] ^= 1 << ((state >> 29) & 7);
             }
             std::fs::write(&path, &bytes).unwrap();
             try_read(&path);

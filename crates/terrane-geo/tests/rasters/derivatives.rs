@@ -58,9 +58,9 @@ fn generated(folder: &Path) {
             y_per_row: -y_m,
             ..Affine::north_up(2_600_000.0, 1_200_000.0, 1.0)
         };
-        let place = Georeference::new(affine, Crs::projected(2056, None));
+        let georeference = Georeference::new(affine, Crs::projected(2056, None));
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-        write(folder, name, &grid, place, storage);
+        write(folder, name, &grid, georeference, storage);
     }
 }
 
@@ -85,16 +85,16 @@ fn real(folder: &Path) {
             height,
         };
         let grid = raster.read(0, window).unwrap();
-        let place = info.georeference.cropped(window.column, window.row);
+        let georeference = info.georeference.cropped(window.column, window.row);
         let name = format!("real_{}", path.file_stem().unwrap().display());
-        write(folder, &name, &grid, place, info.storage.clone());
+        write(folder, &name, &grid, georeference, info.storage.clone());
         count += 1;
     }
     println!("{count} real rasters derived");
 }
 
-fn write(folder: &Path, name: &str, grid: &Grid, place: Georeference, storage: Storage) {
-    let (affine, kind) = (place.affine(), place.crs.kind());
+fn write(folder: &Path, name: &str, grid: &Grid, georeference: Georeference, storage: Storage) {
+    let (affine, kind) = (georeference.affine(), georeference.crs.kind());
     assert!(!affine.is_rotated(), "{name}: gdaldem ignores a rotation");
     let metres = if kind == CrsKind::Geographic {
         METRES_PER_DEGREE
@@ -108,9 +108,9 @@ fn write(folder: &Path, name: &str, grid: &Grid, place: Georeference, storage: S
     let size = (grid.width, grid.height);
     let path = folder.join(format!("{name}.tif"));
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         size,
-        place,
+        georeference,
         storage,
     )
     .unwrap();

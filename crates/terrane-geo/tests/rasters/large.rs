@@ -23,7 +23,7 @@ fn write_and_tile(width: usize, height: usize) -> usize {
     let path = folder.path().join("large.tif");
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         (width, height),
         swiss(),
         storage,

@@ -11,12 +11,12 @@ use crate::{assert_same, swiss, wave_grid};
 
 fn piece(folder: &Path, name: &str, whole: &Grid, window: Window, sample: SampleType) -> PathBuf {
     let path = folder.join(name);
-    let place = swiss().cropped(window.column, window.row);
+    let georeference = swiss().cropped(window.column, window.row);
     let storage = Storage::metres(sample, Some(-9999.0));
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         (window.width, window.height),
-        place,
+        georeference,
         storage,
     )
     .unwrap();
@@ -144,7 +144,7 @@ fn rasters_that_do_not_fit_together_are_refused() {
         SampleType::F32,
     );
     let swiss_affine = Affine::north_up(2_600_000.0, 1_200_000.0, 1.0);
-    for (name, place, reason) in [
+    for (name, georeference, reason) in [
         (
             "shifted",
             Georeference::new(swiss_affine.shifted(0.5, 0.0), swiss().crs),
@@ -162,16 +162,16 @@ fn rasters_that_do_not_fit_together_are_refused() {
         ),
         (
             "nowhere",
-            Georeference::unplaced(Crs::default()),
-            "without a place",
+            Georeference::of_pixels(Crs::default()),
+            "not georeferenced",
         ),
     ] {
         let path = folder.path().join(name);
         let storage = Storage::metres(SampleType::F32, None);
         let mut writer = CogWriter::create(
-            &Output::named_here(&path, Existing::Keep),
+            &Output::named_here(&path, Existing::Refuse),
             (64, 64),
-            place,
+            georeference,
             storage,
         )
         .unwrap();
@@ -206,11 +206,11 @@ fn rasters_far_apart_are_one_mosaic() {
     let far = folder.path().join("far.tif");
     let away = 900_000_000;
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
-    let place = swiss().cropped(away, away);
+    let georeference = swiss().cropped(away, away);
     let mut writer = CogWriter::create(
-        &Output::named_here(&far, Existing::Keep),
+        &Output::named_here(&far, Existing::Refuse),
         (64, 64),
-        place,
+        georeference,
         storage,
     )
     .unwrap();

@@ -9,11 +9,16 @@ use terrane_geo::{
 
 use crate::{assert_same, flavour_folder, swiss, wave_grid};
 
-fn write(path: &Path, grid: &Grid, place: Georeference, storage: Storage) -> Result<(), Error> {
+fn write(
+    path: &Path,
+    grid: &Grid,
+    georeference: Georeference,
+    storage: Storage,
+) -> Result<(), Error> {
     let mut writer = CogWriter::create(
-        &Output::named_here(path, Existing::Keep),
+        &Output::named_here(path, Existing::Refuse),
         (grid.width, grid.height),
-        place,
+        georeference,
         storage,
     )?;
     for rows in grid.heights.chunks(grid.width * 37) {
@@ -228,7 +233,7 @@ fn failed_writes_leave_nothing_behind() {
     );
 
     let mut writer = CogWriter::create(
-        &Output::named_here(&path, Existing::Keep),
+        &Output::named_here(&path, Existing::Refuse),
         (300, 300),
         swiss(),
         Storage::metres(SampleType::F32, None),
@@ -250,7 +255,7 @@ fn the_same_heights_give_the_same_bytes() {
     let storage = Storage::metres(SampleType::F32, Some(-9999.0));
     write(&a, &grid, swiss(), storage.clone()).unwrap();
     let mut writer = CogWriter::create(
-        &Output::named_here(&b, Existing::Keep),
+        &Output::named_here(&b, Existing::Refuse),
         (600, 300),
         swiss(),
         storage,
@@ -289,7 +294,7 @@ fn written_cogs_for_gdal() {
         y_per_column: 0.2,
         ..Affine::north_up(500_000.0, 5_000_000.0, 1.0)
     };
-    for (name, place, storage) in [
+    for (name, georeference, storage) in [
         ("float32", swiss(), float.clone()),
         (
             "nan",
@@ -334,7 +339,13 @@ fn written_cogs_for_gdal() {
             Storage::other(SampleType::F32, Some(-9999.0), "hillshade", ""),
         ),
     ] {
-        write(&folder.join(format!("{name}.tif")), &grid, place, storage).unwrap();
+        write(
+            &folder.join(format!("{name}.tif")),
+            &grid,
+            georeference,
+            storage,
+        )
+        .unwrap();
     }
     let bytes: Vec<u8> = grid
         .heights

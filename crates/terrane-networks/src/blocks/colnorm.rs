@@ -7,7 +7,7 @@ use crate::init::Init;
 use crate::tape::{keep, kept};
 
 /// Columns shorter than this are divided by it instead.
-const LEAST_LENGTH: f64 = 1e-12;
+const MIN_LENGTH: f64 = 1e-12;
 
 /// Weights `[in + 1, out]` with the bias as the last row, as the authors pack them.
 #[derive(Module, Debug)]
@@ -51,5 +51,5 @@ impl PackedWeights {
 pub fn normalise_columns<const D: usize>(weight: Tensor<D>) -> Tensor<D> {
     keep(&weight);
     let length = kept(kept(weight.clone().square().sum_dim(D - 2)).sqrt());
-    weight / kept(length.clamp_min(LEAST_LENGTH))
+    weight / kept(length.clamp_min(MIN_LENGTH))
 }

@@ -26,11 +26,11 @@ impl<const D: usize> Jet<D> {
     pub fn identity(points: Tensor<D>) -> Self {
         let zero = points.zeros_like();
         let ones = zero.clone().narrow(D - 1, 0, 1).add_scalar(1.0);
-        let noughts = zero.clone().narrow(D - 1, 0, 1);
+        let zeros = zero.clone().narrow(D - 1, 0, 1);
         Self {
             value: points,
-            row: Tensor::cat(vec![ones.clone(), noughts.clone()], D - 1),
-            column: Tensor::cat(vec![noughts, ones], D - 1),
+            row: Tensor::cat(vec![ones.clone(), zeros.clone()], D - 1),
+            column: Tensor::cat(vec![zeros, ones], D - 1),
             row_row: zero.clone(),
             row_column: zero.clone(),
             column_column: zero,

@@ -15,10 +15,10 @@ pub struct SettingError {
 /// Whether a value can be used.
 pub type Check = Result<(), SettingError>;
 
-/// The greatest width of a layer, and the greatest side of a tile.
+/// The maximum width of a layer, and the maximum side of a tile.
 const MOST: usize = 16_384;
 /// The most layers, and the most steps of an inner loop.
-const MOST_LAYERS: usize = 1024;
+const MAX_LAYERS: usize = 1024;
 
 impl SettingError {
     /// A value that is not as it must be.
@@ -31,14 +31,14 @@ impl SettingError {
     }
 }
 
-/// Refuses sizes that are nought or beyond all reason.
+/// Refuses sizes that are zero or beyond all reason.
 pub(crate) fn are_sizes(sizes: &[(&str, usize)]) -> Check {
     are_within(sizes, MOST)
 }
 
-/// Refuses numbers of layers that are nought or beyond all reason.
+/// Refuses numbers of layers that are zero or beyond all reason.
 pub(crate) fn are_depths(depths: &[(&str, usize)]) -> Check {
-    are_within(depths, MOST_LAYERS)
+    are_within(depths, MAX_LAYERS)
 }
 
 fn are_within(values: &[(&str, usize)], most: usize) -> Check {
@@ -52,7 +52,7 @@ fn are_within(values: &[(&str, usize)], most: usize) -> Check {
     }
 }
 
-/// Refuses a value that is no multiple of another, which is not nought.
+/// Refuses a value that is no multiple of another, which is not zero.
 pub(crate) fn is_multiple((key, value): (&str, usize), of: usize, what: &str) -> Check {
     if value.is_multiple_of(of) {
         Ok(())
@@ -65,7 +65,7 @@ pub(crate) fn is_multiple((key, value): (&str, usize), of: usize, what: &str) ->
     }
 }
 
-/// Refuses a value that does not divide another; neither is nought.
+/// Refuses a value that does not divide another; neither is zero.
 pub(crate) fn divides((key, value): (&str, usize), (other, whole): (&str, usize)) -> Check {
     if whole.is_multiple_of(value) {
         Ok(())

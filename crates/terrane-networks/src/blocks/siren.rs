@@ -10,7 +10,7 @@ use crate::tape::keep;
 use crate::wave::sine;
 
 /// Networks that are worth a thread.
-const LEAST_SHARE: usize = 16;
+const MIN_SHARE: usize = 16;
 
 /// What one sine layer is modulated by; absent parts leave the layer as it is. All are `[…, 1, width]`.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +113,7 @@ impl Siren {
         // Burn adds and scales on one core; on a CPU the others take a share of the networks. Not where anything is
         // differentiated, which the weights say (devices are equal with and without it): recording is for one thread.
         let device = self.layers[0].weight.val().device();
-        let threads = rayon::current_num_threads().min(count / LEAST_SHARE);
+        let threads = rayon::current_num_threads().min(count / MIN_SHARE);
         if !shared || threads < 2 || device != Device::flex() || device.is_autodiff() {
             return self.part(points, modulations);
         }

@@ -7,7 +7,7 @@ use super::{
 
 const OUTER_PRODUCT: usize = 1; // the rank-one factor of a weight that two tokens modulate
 const HUVR_GRID: usize = 4; // points along a patch's side
-const HUVR_KERNEL: usize = 9; // places under the kernel of the upsampler
+const HUVR_KERNEL: usize = 9; // taps of the kernel of the upsampler
 
 /// How tokens act on the coordinate network of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

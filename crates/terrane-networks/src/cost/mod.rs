@@ -19,9 +19,6 @@ const SILU: usize = 4; // negation, exponential, sum, division
 const FORMED_WEIGHT: usize = 2;
 const BACKWARD: u64 = 2; // in units of a forward pass, as the paper states it
 const CHANNELS: usize = 3; // of a pixel at the entry of a vision transformer and at HUVR's exit
-const DINO_PATCH: usize = 16;
-const DINO_EXTRA_TOKENS: usize = 5; // one global and four storage tokens
-const SCALE_BITS: f64 = 16.0;
 
 /// What is counted as a floating-point operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,11 +88,6 @@ impl Account {
     /// Rate with every number stored in so many bits, without scales.
     pub fn bits_per_pixel(&self, bits: u32) -> f64 {
         self.payload_floats as f64 * f64::from(bits) / self.pixels as f64
-    }
-
-    /// Rate of integers of so many bits with their scales, before entropy coding.
-    pub fn quantised_bits_per_pixel(&self, bits: u32) -> f64 {
-        self.bits_per_pixel(bits) + self.scales as f64 * SCALE_BITS / self.pixels as f64
     }
 }
 
@@ -181,11 +173,6 @@ pub struct TransformerShape {
 }
 
 impl TransformerShape {
-    /// The teacher DINOv3 in its base size.
-    pub const DINO_BASE: Self = Self::new([768, 12, 12, 3072]);
-    /// The teacher DINOv3 in its large size.
-    pub const DINO_LARGE: Self = Self::new([1024, 24, 16, 4096]);
-
     const fn new([width, depth, heads, hidden]: [usize; 4]) -> Self {
         Self {
             width,
@@ -221,18 +208,6 @@ impl TransformerShape {
         let gate = elements((SILU + 1) * tokens * self.hidden) + norm(tokens, self.hidden);
         let way_out = linear(tokens, self.hidden, self.width);
         self.branch(tokens, way_in + gate + way_out)
-    }
-
-    /// Parameters of a DINOv3 of these sizes, with the unused mask token and the key bias that is held at zero, and
-    /// the FLOPs of its products for a picture of this side.
-    pub fn dino(&self, side: usize) -> (u64, u64) {
-        let patches = (side / DINO_PATCH).pow(2);
-        let tokens = patches + DINO_EXTRA_TOKENS;
-        let block = self.attention(tokens, linear) + self.plain(tokens) + learned(2 * self.width);
-        let embed = linear(patches, CHANNELS * DINO_PATCH.pow(2), self.width);
-        let extra = learned((DINO_EXTRA_TOKENS + 1) * self.width);
-        let dino = embed + extra + block.times(self.depth) + norm(tokens, self.width);
-        (dino.0[0], dino.flops(Convention::AsRun))
     }
 }
 
@@ -275,8 +250,6 @@ mod tests {
         assert_eq!(functa, [198_401, 525_312, 512]);
         let table = FunctaShape::flops_table().account(AsRun);
         assert_eq!(parts(&table), [3_679_233, 3_939_840, 512]);
-        assert_eq!(TransformerShape::DINO_BASE.dino(256).0, 85_669_632);
-        assert_eq!(TransformerShape::DINO_LARGE.dino(256).0, 303_154_176);
     }
 
     #[test]
@@ -307,8 +280,6 @@ mod tests {
         assert_eq!(floats, [8_224, 8_224, 197_376, 512]);
         let rates = accounts.each_ref().map(|a| a.bits_per_pixel(32));
         assert_eq!(format!("{rates:.4?}"), "[4.0156, 4.0156, 96.3750, 0.2500]");
-        let rates = [16, 8, 4, 2].map(|bits| accounts[1].quantised_bits_per_pixel(bits));
-        assert_eq!(format!("{rates:.4?}"), "[2.0156, 1.0117, 0.5098, 0.2588]");
     }
 
     #[test]
@@ -353,8 +324,5 @@ mod tests {
         assert_eq!(functa.point, 398_849);
         let patches = [8, 32].map(|patch| changed(SIREN, |s| s.patch = patch));
         assert_eq!(giga(&patches, 1, |a| a.forward), "[302.8, 33.6]");
-        let teachers = [TransformerShape::DINO_BASE, TransformerShape::DINO_LARGE];
-        let passes = teachers.map(|teacher| teacher.dino(256).1 as f64 / 1e9);
-        assert_eq!(format!("{passes:.1?}"), "[47.1, 164.7]");
     }
 }

@@ -15,9 +15,9 @@ use crate::blocks::{
     Siren, SirenBias, are_sizes, divides, is_frequency, join_patches, pixel_grid, split_patches,
     through,
 };
-use crate::field::{Field, FieldUnits, RIM};
+use crate::field::{Field, FieldUnits, OVERLAP};
 use crate::init::Init;
-use crate::methods::{Method, Precision, Rims, States};
+use crate::methods::{Method, Precision, Overlap, States};
 
 /// Sine layers of the network.
 const SINES: usize = 3;
@@ -104,8 +104,8 @@ impl Config {
 
     /// Floats that the network and the decoding of a tile take at most, beside the weights.
     pub(crate) fn working_floats(&self) -> u128 {
-        let [side, patch, width, sines, rim] =
-            [self.side, self.patch, self.siren_width, SINES, RIM].map(|size| size as u128);
+        let [side, patch, width, sines, margin] =
+            [self.side, self.patch, self.siren_width, SINES, OVERLAP].map(|size| size as u128);
         let patches = (side / patch).pow(2);
         let tokens = patches + 1;
         let parts = match self.modulation {
@@ -113,7 +113,7 @@ impl Config {
             ModulationKind::Amplitude | ModulationKind::Shift => 1,
             ModulationKind::Incode => 4,
         };
-        let points = patches * (patch + 2 * rim).pow(2);
+        let points = patches * (patch + 2 * margin).pow(2);
         self.encoder.table_floats(tokens)
             + self.decoder.working_floats(tokens)
             + points * (4 + 3 * width)
@@ -345,11 +345,11 @@ impl Method for HuvrSiren {
         ))
     }
 
-    fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
+    fn decode_overlapping(&self, tokens: Tensor<3>, margin: usize) -> Option<Overlap> {
         let states = last(self.states(tokens, Precision::Full));
-        let side = self.patch + 2 * rim;
+        let side = self.patch + 2 * margin;
         let pixel = 2.0 / self.patch as f64;
-        let position = |index: usize| (-1.0 + pixel * (index as f64 - rim as f64 + 0.5)) as f32;
+        let position = |index: usize| (-1.0 + pixel * (index as f64 - margin as f64 + 0.5)) as f32;
         let points: Vec<f32> = (0..side * side)
             .flat_map(|index| [position(index / side), position(index % side)])
             .collect();
@@ -362,9 +362,9 @@ impl Method for HuvrSiren {
             .mul_scalar(0.5)
             .add_scalar(0.5);
         let values = f.into_data().convert::<f32>().try_to_vec().ok()?;
-        Some(Rims {
+        Some(Overlap {
             patch: self.patch,
-            rim,
+            margin,
             values,
         })
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::blocks::SettingError;
 use crate::blocks::{Check, Jet};
-use crate::field::{Field, shares};
+use crate::field::{Field, patch_weights};
 use crate::init::Init;
 use crate::outline::{ArrayShape, outline};
 
@@ -75,30 +75,30 @@ pub trait Method: Module {
 
     /// Every patch of one tile with so many pixels around it, where patches are functions of their own that go on
     /// beyond their borders; `None` for methods without such patches.
-    fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
-        let _ = (tokens, rim);
+    fn decode_overlapping(&self, tokens: Tensor<3>, margin: usize) -> Option<Overlap> {
+        let _ = (tokens, margin);
         None
     }
 }
 
-/// Patches of a tile with a rim of pixels that their neighbours cover too.
+/// Patches of a tile with a margin of pixels that their neighbours cover too.
 #[derive(Debug, Clone)]
-pub struct Rims {
-    /// Side of a patch without its rim.
+pub struct Overlap {
+    /// Side of a patch without its margin.
     pub patch: usize,
-    /// Pixels of the rim on each side.
-    pub rim: usize,
-    /// Normalised heights, patch by patch and row by row, each `patch + 2 · rim` pixels across.
+    /// Pixels of the margin on each side.
+    pub margin: usize,
+    /// Normalised heights, patch by patch and row by row, each `patch + 2 · margin` pixels across.
     pub values: Vec<f32>,
 }
 
-impl Rims {
+impl Overlap {
     /// The tile of `side` pixels: along their borders patches pass into each other.
     pub fn blend(&self, side: usize) -> Vec<f64> {
-        let &Self { patch, rim, .. } = self;
-        let (across, wide) = (side / patch, patch + 2 * rim);
+        let &Self { patch, margin, .. } = self;
+        let (across, wide) = (side / patch, patch + 2 * margin);
         let all: Vec<_> = (0..side)
-            .map(|index| shares(index as f64 + 0.5, across, patch))
+            .map(|index| patch_weights(index as f64 + 0.5, across, patch))
             .collect();
         let mut values = Vec::with_capacity(side * side);
         for (row, rows) in all.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Rims {
                 let mut sum = 0.0;
                 for &(j, [y, ..]) in rows {
                     for &(i, [x, ..]) in columns {
-                        let pixel = (row + rim - j * patch) * wide + column + rim - i * patch;
+                        let pixel = (row + margin - j * patch) * wide + column + margin - i * patch;
                         sum +=
                             x * y * f64::from(self.values[(j * across + i) * wide * wide + pixel]);
                     }
@@ -266,9 +266,9 @@ macro_rules! methods {
                 }
             }
 
-            fn decode_rims(&self, tokens: Tensor<3>, rim: usize) -> Option<Rims> {
+            fn decode_overlapping(&self, tokens: Tensor<3>, margin: usize) -> Option<Overlap> {
                 match self {
-                    $(Self::$name(method) => method.decode_rims(tokens, rim),)+
+                    $(Self::$name(method) => method.decode_overlapping(tokens, margin),)+
                 }
             }
         }

@@ -13,9 +13,9 @@ use crate::init::Init;
 use crate::methods::{Method, Precision};
 use crate::tape::{keep, kept};
 
-/// Side of a patch, and the rim of zeros around a tile; at 256 pixels the last five rows and columns are not seen.
+/// Side of a patch, and the margin of zeros around a tile; at 256 pixels the last five rows and columns are not seen.
 const PATCH: usize = 9;
-const RIM: usize = 1;
+const MARGIN: usize = 1;
 
 /// Sizes of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub struct TransformerLayer {
 
 impl Config {
     fn patches_across(&self) -> usize {
-        (self.side + 2 * RIM) / PATCH
+        (self.side + 2 * MARGIN) / PATCH
     }
 
     /// Inputs and outputs of every layer of the ReLU network.
@@ -119,7 +119,7 @@ impl Config {
             ("method.mlp_depth", self.mlp_depth),
         ])?;
         if self.patches_across() == 0 {
-            let least = PATCH - 2 * RIM;
+            let least = PATCH - 2 * MARGIN;
             let must = format!("be at least {least}, so that a patch fits");
             return Err(SettingError::new("method.side", must, self.side));
         }
@@ -221,13 +221,13 @@ impl Config {
 }
 
 impl TransInr {
-    /// Patches `[batch, count, 81]` of the tile with its rim.
+    /// Patches `[batch, count, 81]` of the tile with its margin.
     fn patches(&self, tiles: Tensor<3>) -> Tensor<3> {
         let [batch, ..] = tiles.dims();
-        let across = (self.side + 2 * RIM) / PATCH;
+        let across = (self.side + 2 * MARGIN) / PATCH;
         let seen = across * PATCH;
         let tiles = tiles
-            .pad((RIM, RIM, RIM, RIM), 0.0)
+            .pad((MARGIN, MARGIN, MARGIN, MARGIN), 0.0)
             .narrow(1, 0, seen)
             .narrow(2, 0, seen);
         tiles

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use burn::tensor::{Device, Tensor};
 use terrane_networks::blocks::{DecoderConfig, EncoderConfig};
-use terrane_networks::field::RIM;
+use terrane_networks::field::OVERLAP;
 use terrane_networks::methods::functa::Coordinates;
 use terrane_networks::methods::huvr_siren::ModulationKind;
 use terrane_networks::methods::{
@@ -27,8 +27,8 @@ fn decode(config: &MethodConfig) {
     let network = config.init(0, &device);
     let [count, channels] = config.token_shape();
     let tokens = Tensor::<3>::zeros([1, count, channels], &device);
-    match network.decode_rims(tokens.clone(), RIM) {
-        Some(rims) => drop(rims.blend(config.side())),
+    match network.decode_overlapping(tokens.clone(), OVERLAP) {
+        Some(overlap) => drop(overlap.blend(config.side())),
         None => drop(network.decode(tokens.clone(), Precision::Full).into_data()),
     }
     drop(network.field(tokens));

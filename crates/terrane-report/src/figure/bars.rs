@@ -10,7 +10,7 @@ use super::svg::{
 };
 use super::{Axis, Figure, Scale};
 use crate::number::{MISSING, short};
-use crate::page::escape;
+use crate::text::escape;
 
 const THICK: f64 = 17.0;
 const GAP: f64 = 4.0;
@@ -58,9 +58,9 @@ struct Frame {
 }
 
 impl Frame {
-    fn place(&self, value: f64) -> Option<f64> {
-        let place = self.ruler.place(value)?;
-        Some(self.left + place * (self.right - self.left))
+    fn position(&self, value: f64) -> Option<f64> {
+        let position = self.ruler.position(value)?;
+        Some(self.left + position * (self.right - self.left))
     }
 
     /// Where bars start.
@@ -71,7 +71,7 @@ impl Frame {
     fn draw_grid(&self, sheet: &mut Sheet, top: f64, bottom: f64) {
         let mut free_from = 0.0;
         for tick in &self.ruler.ticks {
-            let Some(x) = self.place(tick.at) else {
+            let Some(x) = self.position(tick.at) else {
                 continue;
             };
             let half = 0.5 * text_width(&tick.label, TEXT);
@@ -202,7 +202,7 @@ impl<'a> Chart<'a> {
         }
     }
 
-    /// Draws a group's name and bars and says how far down they reach.
+    /// Draws a group's name and bars and returns their lower edge.
     fn draw_group(
         &self,
         sheet: &mut Sheet,
@@ -227,12 +227,12 @@ impl<'a> Chart<'a> {
             y += 0.5 * (height - thickness).max(0.0);
             let first = 0.5 * (top + bottom - height) + 0.75 * LINE;
             for (index, line) in lines.iter().enumerate() {
-                let place = (EDGE + frame.names, first + LINE * index as f64);
-                sheet.text(place, Anchor::End, "", line);
+                let position = (EDGE + frame.names, first + LINE * index as f64);
+                sheet.text(position, Anchor::End, "", line);
             }
         }
         for bar in bars {
-            self.draw_bar(sheet, bar, frame.start(), frame.place(bar.value), y);
+            self.draw_bar(sheet, bar, frame.start(), frame.position(bar.value), y);
             y += THICK + GAP;
         }
         bottom

@@ -6,25 +6,25 @@ use super::svg::{
 };
 use super::{Axis, Figure, Series, Style};
 use crate::number::short;
-use crate::page::escape;
+use crate::text::escape;
 
 /// A name at the end of a line needs its line to end within this share of the right edge.
 const NEAR_END: f64 = 0.12;
 /// More series than this, or longer names, have a legend.
-const MOST_DIRECT: usize = 8;
+const MAX_DIRECT: usize = 8;
 const WIDEST_DIRECT: f64 = 200.0;
 /// From this many points on, marks let others shine through.
 const CLOUD: usize = 80;
 /// From this many points on, marks are dots.
 const DOTS: usize = 1000;
-/// Up to this many points, each says its values when pointed at.
-const MOST_HINTS: usize = 200;
+/// Up to this many points, each shows its values under the pointer.
+const MAX_HINTS: usize = 200;
 /// Marks on a line that has many points.
 const SPARSE: usize = 6;
 
 /// Draws series of points over two axes.
 ///
-/// Points that are not finite, or not above zero on a logarithmic axis, are left out, which the chart says.
+/// Points that are not finite, or not above zero on a logarithmic axis, are left out, and counted in a note.
 pub fn line_chart(
     name: &str,
     title: &str,
@@ -62,13 +62,13 @@ struct Frame {
 
 impl Frame {
     fn across(&self, value: f64) -> Option<f64> {
-        let place = self.x.place(value)?;
-        Some(self.left + place * (self.right - self.left))
+        let position = self.x.position(value)?;
+        Some(self.left + position * (self.right - self.left))
     }
 
     fn down(&self, value: f64) -> Option<f64> {
-        let place = self.y.place(value)?;
-        Some(self.bottom - place * (self.bottom - self.top))
+        let position = self.y.position(value)?;
+        Some(self.bottom - position * (self.bottom - self.top))
     }
 
     fn point(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
@@ -80,12 +80,12 @@ impl Chart<'_> {
     fn draw(&self, name: &str, title: &str, layout: Layout) -> String {
         let mut sheet = Sheet::new(name, layout);
         let mut top = sheet.title(title) + 6.0;
-        let (most_x, plot_height) = match layout {
+        let (max_x_ticks, plot_height) = match layout {
             Layout::Wide => (8, 300.0),
             Layout::Narrow => (5, 230.0),
         };
         let values = || self.shown().map(|(_, point)| point);
-        let x = Ruler::around(self.x.scale, values().map(|point| point.0), most_x);
+        let x = Ruler::around(self.x.scale, values().map(|point| point.0), max_x_ticks);
         let y = Ruler::around(self.y.scale, values().map(|point| point.1), 6);
         let direct = layout == Layout::Wide && self.ends_at_the_right(&x);
         if !direct {
@@ -197,9 +197,9 @@ impl Chart<'_> {
         let all: usize = self.series.iter().map(|series| series.points.len()).sum();
         match all - self.shown().count() {
             0 => None,
-            1 => Some("One point is not shown: it has no place on these axes.".to_owned()),
+            1 => Some("One point is not shown: these axes cannot show it.".to_owned()),
             count => Some(format!(
-                "{count} points are not shown: they have no place on these axes."
+                "{count} points are not shown: these axes cannot show them."
             )),
         }
     }
@@ -233,10 +233,10 @@ impl Chart<'_> {
     fn ends_at_the_right(&self, x: &Ruler) -> bool {
         let ends = |series: &Series| {
             let mut shown = series.points.iter().filter(|point| self.shows(**point));
-            let last = shown.next_back().and_then(|point| x.place(point.0));
-            series.style != Style::Points && last.is_some_and(|place| place >= 1.0 - NEAR_END)
+            let last = shown.next_back().and_then(|point| x.position(point.0));
+            series.style != Style::Points && last.is_some_and(|position| position >= 1.0 - NEAR_END)
         };
-        (2..=MOST_DIRECT).contains(&self.series.len())
+        (2..=MAX_DIRECT).contains(&self.series.len())
             && self.widest_name() < WIDEST_DIRECT
             && self.series.iter().all(ends)
     }
@@ -316,7 +316,7 @@ impl Chart<'_> {
     /// Lets every point say its values, where there are not too many.
     fn hints(&self, sheet: &mut Sheet, frame: &Frame) {
         let shown: Vec<_> = self.shown().collect();
-        if shown.len() > MOST_HINTS {
+        if shown.len() > MAX_HINTS {
             return;
         }
         for (index, point) in shown {
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_left_out_and_counted() {
+    fn what_has_no_position_is_left_out_and_counted() {
         let points = vec![
             (0.0, 1.0),
             (1.0, 0.0),

@@ -22,7 +22,9 @@ pub use panels::{Panel, PanelRow, panels};
 
 pub use crate::picture::Colours;
 
-use crate::page::prose;
+use askama::Template;
+
+use crate::text::Prose;
 
 /// A chart with its name and what there is to say about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,19 +44,19 @@ pub struct Figure {
 impl Figure {
     /// The chart in both layouts, of which the reader's screen shows one, with its caption.
     pub(crate) fn html(&self) -> String {
-        let caption = if self.caption.is_empty() {
-            String::new()
-        } else {
-            format!("<figcaption>{}</figcaption>\n", prose(&self.caption))
+        let template = FigureTemplate {
+            figure: self,
+            id: svg::identifier(&self.name),
         };
-        format!(
-            "<figure class=\"figure\" id=\"figure-{}\">\n<div class=\"broad\">{}</div>\n\
-             <div class=\"slim\">{}</div>\n{caption}</figure>\n",
-            svg::identifier(&self.name),
-            self.svg,
-            self.narrow
-        )
+        template.render().expect("memory takes every figure")
     }
+}
+
+#[derive(Template)]
+#[template(path = "figure.html")]
+struct FigureTemplate<'a> {
+    figure: &'a Figure,
+    id: String,
 }
 
 /// How a series is drawn.
@@ -97,7 +99,7 @@ impl Series {
 pub enum Scale {
     /// Equal steps for equal differences.
     Linear,
-    /// Equal steps for equal factors; what is not above zero has no place on it and is left out.
+    /// Equal steps for equal factors; values that are not above zero cannot be shown and are left out.
     Logarithmic,
 }
 

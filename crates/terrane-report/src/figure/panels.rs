@@ -9,8 +9,8 @@ use super::{Colours, Figure};
 use crate::number::{MISSING, short};
 use crate::picture::map;
 
-/// Share of the values, counted from zero, that diverging colours reach; single extremes would leave the rest white.
-const REACH: f64 = 0.99;
+/// Quantile of the magnitudes at which diverging colours saturate; single extremes would leave the rest white.
+const QUANTILE: f64 = 0.99;
 /// Sides on a sheet of the widest panel, and of the pictures that both layouts use.
 const LARGEST: f64 = 210.0;
 const UNIT: f64 = 100.0;
@@ -73,7 +73,7 @@ pub struct PanelRow {
 }
 
 impl PanelRow {
-    /// Rasters whose colours reach as far as their values do.
+    /// Rasters whose colours span the range of their values.
     pub fn new(label: &str, unit: &str, colours: Colours, panels: Vec<Panel>) -> Self {
         Self {
             label: label.to_owned(),
@@ -110,9 +110,9 @@ impl PanelRow {
                 let mut sizes: Vec<f64> = self.values().map(f64::abs).collect();
                 sizes.sort_by(f64::total_cmp);
                 let last = sizes.len().saturating_sub(1);
-                let reach = sizes.get((REACH * last as f64).ceil() as usize).copied();
-                let reach = reach.filter(|&reach| reach > 0.0).unwrap_or(1.0);
-                (-reach, reach)
+                let limit = sizes.get((QUANTILE * last as f64).ceil() as usize).copied();
+                let limit = limit.filter(|&limit| limit > 0.0).unwrap_or(1.0);
+                (-limit, limit)
             }
         };
         if low > high {
@@ -176,7 +176,7 @@ struct DrawnRow<'a> {
 }
 
 impl DrawnRow<'_> {
-    /// Draws the pictures beside each other, the colours at their right, and says how far down they reach.
+    /// Draws the pictures beside each other, the colours at their right, and returns their lower edge.
     fn draw_wide(&self, sheet: &mut Sheet, columns: usize, top: f64) -> f64 {
         self.define_pictures(sheet);
         let bar_room = 2.0 * GAP + colour_bar::THICK + 60.0;
@@ -185,18 +185,18 @@ impl DrawnRow<'_> {
         let bottom = self.draw_pictures(sheet, side, columns, top);
         let top = top + self.titles_height();
         let x = EDGE + columns as f64 * (side + GAP) + GAP;
-        self.bar().draw_upright(sheet, (x, top), bottom - top);
+        self.bar().draw_vertical(sheet, (x, top), bottom - top);
         bottom
     }
 
-    /// Draws the pictures in lines, the colours below them, and says how far down they reach.
+    /// Draws the pictures in lines, the colours below them, and returns their lower edge.
     fn draw_narrow(&self, sheet: &mut Sheet, columns: usize, top: f64) -> f64 {
         // Three to a line at the most, or the pictures would be stamps.
         let columns = columns.div_ceil(columns.div_ceil(3));
         let room = sheet.layout.width() - 2.0 * EDGE + GAP;
         let side = (room / columns as f64 - GAP).min(LARGEST);
         let bottom = self.draw_pictures(sheet, side, columns, top);
-        self.bar().draw_lying(sheet, bottom + GAP)
+        self.bar().draw_horizontal(sheet, bottom + GAP)
     }
 
     fn bar(&self) -> ColourBar {
@@ -249,7 +249,7 @@ impl DrawnRow<'_> {
         sheet.draw("</defs>");
     }
 
-    /// Draws the pictures in lines and says how far down they reach.
+    /// Draws the pictures in lines and returns their lower edge.
     fn draw_pictures(&self, sheet: &mut Sheet, side: f64, columns: usize, top: f64) -> f64 {
         let mut bottom = top - GAP;
         for (line, panels) in self.row.panels.chunks(columns).enumerate() {

@@ -114,7 +114,7 @@ impl Ruler {
     }
 
     /// Where a value stands from 0 to 1, if it can be shown.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
+    pub(super) fn position(&self, value: f64) -> Option<f64> {
         if !showable(self.scale, value) {
             return None;
         }
@@ -129,13 +129,13 @@ impl Ruler {
     /// Where lengths start from 0 to 1.
     pub(super) fn origin(&self) -> f64 {
         match self.scale {
-            Scale::Linear => self.place(0.0).unwrap_or(0.0),
+            Scale::Linear => self.position(0.0).unwrap_or(0.0),
             Scale::Logarithmic => 0.0,
         }
     }
 }
 
-/// Whether a value has a place on an axis.
+/// Whether an axis can show a value.
 pub(super) fn showable(scale: Scale, value: f64) -> bool {
     value.is_finite() && (scale == Scale::Linear || value > 0.0)
 }
@@ -332,10 +332,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_logarithmic_axis_cannot_show_has_no_place() {
+    fn what_a_logarithmic_axis_cannot_show_has_no_position() {
         let ruler = logarithmic(&[0.0, -1.0, f64::NAN, 1.0, 100.0]);
-        assert_eq!((ruler.place(0.0), ruler.place(-1.0)), (None, None));
-        assert!(ruler.place(1.0).unwrap() < 0.1 && ruler.place(100.0).unwrap() > 0.9);
+        assert_eq!((ruler.position(0.0), ruler.position(-1.0)), (None, None));
+        assert!(ruler.position(1.0).unwrap() < 0.1 && ruler.position(100.0).unwrap() > 0.9);
     }
 
     #[test]
@@ -363,9 +363,11 @@ mod tests {
                             assert!(ruler.low < ruler.high, "{first} {second} {ruler:?}");
                             assert!(ruler.ticks.len() < 100, "{first} {second} {ruler:?}");
                             for value in [first, second] {
-                                let place = ruler.place(value);
-                                assert_eq!(place.is_some(), showable(scale, value));
-                                assert!(place.is_none_or(|place| (0.0..=1.0).contains(&place)));
+                                let position = ruler.position(value);
+                                assert_eq!(position.is_some(), showable(scale, value));
+                                assert!(
+                                    position.is_none_or(|position| (0.0..=1.0).contains(&position))
+                                );
                             }
                         }
                     }

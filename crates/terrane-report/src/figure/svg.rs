@@ -1,7 +1,8 @@
 //! The sheet that charts are drawn on: its style, text that is measured and wrapped, marks and legends.
 
 use super::palette::SERIES;
-use crate::page::{COLOURS, Colour, escape, properties};
+use crate::page::{COLOURS, Colour, properties};
+use crate::text::escape;
 
 /// Size of ordinary text.
 pub(super) const TEXT: f64 = 12.5;
@@ -153,7 +154,7 @@ impl Sheet {
         format!("{}-{part}", self.name)
     }
 
-    /// Writes the title and says how far down it reaches.
+    /// Writes the title and returns its lower edge.
     pub(super) fn title(&mut self, title: &str) -> f64 {
         let lines = wrap(title, TITLE * 1.05, self.layout.width() - 2.0 * EDGE);
         for (index, line) in lines.iter().enumerate() {
@@ -182,7 +183,7 @@ impl Sheet {
         ));
     }
 
-    /// Writes text of several lines and says how far down it reaches.
+    /// Writes text of several lines and returns its lower edge.
     pub(super) fn paragraph(&mut self, top: f64, class: &str, text: &str) -> f64 {
         let lines = wrap(text, TEXT, self.layout.width() - 2.0 * EDGE);
         for (index, line) in lines.iter().enumerate() {
@@ -222,8 +223,8 @@ impl Sheet {
         self.body.push_str(&other.body);
     }
 
-    /// Writes names, each beside a sample that `sample` draws at the given place, in as many lines as they need.
-    /// Says how far down they reach.
+    /// Writes names, each beside a sample that `sample` draws at the given position, in as many lines as they need.
+    /// Returns their lower edge.
     pub(super) fn legend(
         &mut self,
         top: f64,

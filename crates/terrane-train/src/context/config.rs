@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use terrane_context::{BANDS, MAX_WIDTH, PHASES, Widths};
 use terrane_networks::blocks::{Check, SettingError};
 
-use crate::config::{are_amounts, are_parts, are_shares, are_steps, check_each, is_some};
+use crate::config::{
+    are_decays, are_fractions, are_non_negative, check_each, is_positive, is_step_count,
+};
 use crate::training::ScheduleConfig;
 use crate::training::optimiser::OptimiserConfig;
 
@@ -42,7 +44,7 @@ impl ContextConfig {
             last,
             dequantiser,
         } = self.widths;
-        for (key, value, least, most) in [
+        for (key, value, min, max) in [
             ("widths.reach", radius, 1, 2),
             ("widths.stem", stem, 1, MAX_WIDTH),
             ("widths.trunk", trunk, 1, MAX_WIDTH),
@@ -50,8 +52,8 @@ impl ContextConfig {
             ("widths.last", last, 1, MAX_WIDTH),
             ("widths.dequantiser", dequantiser, 0, MAX_WIDTH),
         ] {
-            if !(least..=most).contains(&value) {
-                let must = format!("be from {least} to {most}");
+            if !(min..=max).contains(&value) {
+                let must = format!("be from {min} to {max}");
                 return Err(SettingError::new(key, must, value));
             }
         }
@@ -62,7 +64,7 @@ impl ContextConfig {
         self.train.check()
     }
 
-    /// Bytes that a training takes, as far as one can tell beforehand; `None` where nobody could count them.
+    /// Bytes that a training takes, as estimated beforehand; `None` where the count overflows.
     pub(crate) fn training_bytes(&self) -> Option<u64> {
         let layers = self.widths.layers();
         let sum = |of: fn(usize, usize) -> usize| -> u64 {
@@ -110,7 +112,7 @@ pub struct RateConfig {
     pub coarsest: f64,
     /// Coefficients are rounded towards 0 by up to this part of a step.
     pub dead_zone: f64,
-    /// Share of tiles that are coded without loss.
+    /// Fraction of tiles that are coded without loss.
     pub lossless: f64,
 }
 
@@ -132,7 +134,7 @@ impl RateConfig {
             "be from 0 to 0.5",
             |zone| (0.0..=0.5).contains(&zone),
         )?;
-        are_parts(&[("rate.lossless", self.lossless)])
+        are_fractions(&[("rate.lossless", self.lossless)])
     }
 }
 
@@ -148,7 +150,7 @@ pub struct TrainConfig {
     pub samples: usize,
     /// Largest length of the gradient; 0 leaves it as it is.
     pub clip_norm: f64,
-    /// Share of the old in a running mean of the weights, which is then what is saved; 0 for none.
+    /// Decay of a running mean of the weights, which is then what is saved; 0 for none.
     pub ema: f64,
     /// Steps between lines of the log; 0 for one at the end.
     pub log_every: usize,
@@ -166,11 +168,11 @@ pub struct TrainConfig {
 
 impl TrainConfig {
     fn check(&self) -> Check {
-        are_steps("train.steps", self.steps)?;
-        is_some("train.batch", self.batch)?;
-        is_some("train.samples", self.samples)?;
-        are_amounts(&[("train.clip_norm", self.clip_norm)])?;
-        are_shares(&[("train.ema", self.ema)])?;
+        is_step_count("train.steps", self.steps)?;
+        is_positive("train.batch", self.batch)?;
+        is_positive("train.samples", self.samples)?;
+        are_non_negative(&[("train.clip_norm", self.clip_norm)])?;
+        are_decays(&[("train.ema", self.ema)])?;
         self.optimiser.check()?;
         self.schedule.check()
     }

@@ -26,8 +26,8 @@ fn rounded<const D: usize>(value: Tensor<D>, unit: f32) -> Tensor<D> {
 }
 
 fn apply(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
-    let most = MAX_MAGNITUDE / WEIGHT_UNIT;
-    let weight = rounded(layer.weight.val().clamp(-most, most), WEIGHT_UNIT);
+    let max = MAX_MAGNITUDE / WEIGHT_UNIT;
+    let weight = rounded(layer.weight.val().clamp(-max, max), WEIGHT_UNIT);
     let y = x.matmul(weight);
     match &layer.bias {
         Some(bias) => y + bias.val().unsqueeze(),
@@ -73,7 +73,7 @@ impl ContextLearner {
         Self { layers }
     }
 
-    /// Bits of the heads' samples, each by what it counts, and the square error of the dequantiser's.
+    /// Bits of the heads' samples, each by its weight, and the square error of the dequantiser's.
     pub(crate) fn losses(&self, batch: &Batch, device: &Device) -> (Tensor<1>, Option<Tensor<1>>) {
         let trunk = activated(&self.layers[0], tensor(&batch.trunk, device));
         let trunk = activated(&self.layers[1], trunk);
@@ -108,7 +108,7 @@ impl ContextLearner {
             .clamp_min(1e-7)
             .log()
             .mul_scalar(-std::f64::consts::LOG2_E);
-        let bits = (bits * column(&batch.shares, device)).sum();
+        let bits = (bits * column(&batch.weights, device)).sum();
         let dequantiser = &batch.dequantiser;
         let offsets = (dequantiser.count > 0 && self.layers.len() > 2 + 3 * heads).then(|| {
             let x = trunk.narrow(0, first, dequantiser.count);
@@ -118,7 +118,7 @@ impl ContextLearner {
                 .clamp(-0.5, 0.5)
                 .reshape([BANDS * dequantiser.count]);
             let error = (offsets - column(&batch.offsets, device)).square();
-            (error * column(&batch.offset_shares, device)).sum()
+            (error * column(&batch.offset_weights, device)).sum()
         });
         (bits, offsets)
     }
@@ -211,9 +211,9 @@ mod tests {
             let batch = Batch::new(&[drawn], 3000, &taps, &mut random);
             let (bits, _) = learner.losses(&batch, &device);
             let bits: f64 = bits.into_scalar::<f32>().into();
-            // The loss is weighed by the rate; undo that with the shares' own sum, which counts the coefficients.
-            let shares: f64 = batch.shares.iter().map(|&share| f64::from(share)).sum();
-            let estimate = bits / shares;
+            // The loss is weighed by the rate; undo that with the sum of the weights, which counts the coefficients.
+            let weights: f64 = batch.weights.iter().map(|&weight| f64::from(weight)).sum();
+            let estimate = bits / weights;
             let coded = bytes.len() as f64 * 8.0 / pixels;
             assert!((estimate / coded - 1.0).abs() < 0.05, "{estimate} {coded}");
         }

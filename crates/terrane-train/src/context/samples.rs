@@ -1,6 +1,6 @@
 //! Coefficients to learn from: what the network sees of each, and what it was.
 //!
-//! Most coefficients of a tile are 0 among noughts and teach nothing, so they are drawn more rarely and count for more.
+//! Most coefficients of a tile are 0 among zeros and teach nothing, so they are drawn less often and weigh more.
 
 use terrane_codec::random::Random;
 use terrane_context::{
@@ -11,12 +11,12 @@ use terrane_context::{
 use crate::context::config::{DataConfig, RateConfig};
 use crate::data::Orientation;
 
-/// How often a coefficient among noughts is drawn, against others.
+/// How often a coefficient among zeros is drawn, against others.
 const QUIET: f64 = 0.15;
-/// Tiles are cut down by one part in so many, at a random place, so that the wavelets fall on other pixels.
+/// Tiles are cut down by one part in so many, at a random offset, so that the wavelets fall on other pixels.
 const CUT: usize = 8;
 /// Symbols beyond this teach nothing more.
-const MOST: f64 = 1e5;
+const MAX_SYMBOL: f64 = 1e5;
 /// The network's numbers are integers; the trainer divides them by this.
 pub(crate) const INPUT_UNIT: f32 = 32.0;
 
@@ -34,21 +34,21 @@ pub(crate) struct Batch {
     pub(crate) trunk: Rows,
     /// Inputs of each head beside the trunk.
     pub(crate) heads: Vec<Rows>,
-    /// Symbols of the heads' samples, and what each counts.
+    /// Symbols of the heads' samples, and the weight of each.
     pub(crate) symbols: Vec<f32>,
-    pub(crate) shares: Vec<f32>,
-    /// Inputs of the dequantiser beside the trunk, what is to be added in its three bands, and what that counts.
+    pub(crate) weights: Vec<f32>,
+    /// Inputs of the dequantiser beside the trunk, the offsets of its three subbands, and their weights.
     pub(crate) dequantiser: Rows,
     pub(crate) offsets: Vec<f32>,
-    pub(crate) offset_shares: Vec<f32>,
+    pub(crate) offset_weights: Vec<f32>,
 }
 
 /// A level of a tile as the network sees it.
 struct Level {
     planes: Planes,
     symbols: [Matrix<i64>; BANDS],
-    /// What was rounded away, in steps.
-    residual: [Matrix<f32>; BANDS],
+    /// Quantisation residuals, in steps.
+    residuals: [Matrix<f32>; BANDS],
 }
 
 /// A tile in the steps of a random rate.
@@ -126,7 +126,7 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
         let symbols = bands
             .each_ref()
             .map(|band| band.map(|value| drawn.effort.nearest(value)));
-        let residual = std::array::from_fn(|band| Matrix {
+        let residuals = std::array::from_fn(|band| Matrix {
             width: bands[band].width,
             height: bands[band].height,
             values: bands[band]
@@ -142,29 +142,29 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
         levels.push(Level {
             planes,
             symbols: symbols.clone(),
-            residual,
+            residuals,
         });
-        let details = Subbands {
+        let subbands = Subbands {
             ll: low,
             bands: symbols
                 .each_ref()
                 .map(|band| band.map(|symbol| symbol * unit)),
         };
-        low = tile.transform.inverse(details);
+        low = tile.transform.inverse(subbands);
         parents = Some(symbols);
     }
     levels
 }
 
-/// Places of a phase of a band with how often each is drawn.
+/// Positions of a phase of a band with how often each is drawn.
 struct Candidates {
-    places: Vec<(usize, [usize; 2])>,
+    positions: Vec<(usize, [usize; 2])>,
     sums: Vec<f64>,
 }
 
 impl Candidates {
     fn new(levels: &[Level], band: usize, [row_phase, column_phase]: [usize; 2]) -> Self {
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         let mut sums = Vec::new();
         let mut sum = 0.0;
         for (index, level) in levels.iter().enumerate() {
@@ -181,27 +181,27 @@ impl Candidates {
                         })
                     });
                     sum += if is_quiet { QUIET } else { 1.0 };
-                    places.push((index, [column, row]));
+                    positions.push((index, [column, row]));
                     sums.push(sum);
                 }
             }
         }
-        Self { places, sums }
+        Self { positions, sums }
     }
 
-    /// A place and what it counts for in a sum over all places, of which so many are drawn.
+    /// A position and its weight in a sum over all positions, of which so many are drawn.
     fn draw(&self, count: usize, random: &mut Random) -> Option<(usize, [usize; 2], f64)> {
         let total = *self.sums.last()?;
         let at = random.unit() * total;
         let index = self
             .sums
             .partition_point(|&sum| sum <= at)
-            .min(self.places.len() - 1);
+            .min(self.positions.len() - 1);
         let before = index.checked_sub(1).map_or(0.0, |index| self.sums[index]);
-        let (level, place) = self.places[index];
+        let (level, position) = self.positions[index];
         Some((
             level,
-            place,
+            position,
             total / (self.sums[index] - before) / count as f64,
         ))
     }
@@ -216,13 +216,13 @@ impl Batch {
             trunk: Rows::default(),
             heads: vec![Rows::default(); heads],
             symbols: Vec::new(),
-            shares: Vec::new(),
+            weights: Vec::new(),
             dequantiser: Rows::default(),
             offsets: Vec::new(),
-            offset_shares: Vec::new(),
+            offset_weights: Vec::new(),
         };
         let mut symbols = vec![Vec::new(); heads];
-        let mut shares = vec![Vec::new(); heads];
+        let mut weights = vec![Vec::new(); heads];
         for drawn in tiles {
             let levels = levels(drawn);
             let pixels = (drawn.tile.width * drawn.tile.height) as f64;
@@ -239,50 +239,63 @@ impl Batch {
                 let (band, phase) = (head / PHASES.len(), head % PHASES.len());
                 let candidates = Candidates::new(&levels, band, PHASES[phase]);
                 for _ in 0..count {
-                    let Some((level, place, share)) = candidates.draw(count, random) else {
+                    let Some((level, position, weight)) = candidates.draw(count, random) else {
                         continue;
                     };
                     let level = &levels[level];
-                    gather(&mut trunks[head], &level.planes, &taps.trunk, place, true);
+                    gather(
+                        &mut trunks[head],
+                        &level.planes,
+                        &taps.trunk,
+                        position,
+                        true,
+                    );
                     gather(
                         &mut batch.heads[head],
                         &level.planes,
                         &taps.heads[head],
-                        place,
+                        position,
                         false,
                     );
                     let grid = &level.symbols[band];
-                    let symbol = grid.values[place[1] * grid.width + place[0]] as f64;
-                    symbols[head].push(symbol.clamp(-MOST, MOST) as f32);
-                    shares[head].push((share * worth) as f32);
+                    let symbol = grid.values[position[1] * grid.width + position[0]] as f64;
+                    symbols[head].push(symbol.clamp(-MAX_SYMBOL, MAX_SYMBOL) as f32);
+                    weights[head].push((weight * worth) as f32);
                 }
             }
             if drawn.tile.transform == Transform::Lossy {
                 for phase in PHASES {
                     let candidates = Candidates::new(&levels, 0, phase);
                     for _ in 0..count {
-                        let Some((level, place, share)) = candidates.draw(count, random) else {
+                        let Some((level, position, weight)) = candidates.draw(count, random) else {
                             continue;
                         };
                         let level = &levels[level];
-                        gather(&mut trunks[heads], &level.planes, &taps.trunk, place, true);
+                        gather(
+                            &mut trunks[heads],
+                            &level.planes,
+                            &taps.trunk,
+                            position,
+                            true,
+                        );
                         gather(
                             &mut batch.dequantiser,
                             &level.planes,
                             &taps.dequantiser,
-                            place,
+                            position,
                             false,
                         );
-                        for residual in &level.residual {
-                            let is_there = place[0] < residual.width && place[1] < residual.height;
+                        for residual in &level.residuals {
+                            let is_there =
+                                position[0] < residual.width && position[1] < residual.height;
                             let value = if is_there {
-                                residual.values[place[1] * residual.width + place[0]]
+                                residual.values[position[1] * residual.width + position[0]]
                             } else {
                                 0.0
                             };
                             batch.offsets.push(value);
-                            batch.offset_shares.push(if is_there {
-                                (share * worth) as f32
+                            batch.offset_weights.push(if is_there {
+                                (weight * worth) as f32
                             } else {
                                 0.0
                             });
@@ -296,18 +309,26 @@ impl Batch {
             batch.trunk.count += rows.count;
         }
         batch.symbols = symbols.concat();
-        batch.shares = shares.concat();
+        batch.weights = weights.concat();
         batch
     }
 }
 
-fn gather(rows: &mut Rows, planes: &Planes, taps: &[Tap], place: [usize; 2], with_constants: bool) {
+fn gather(
+    rows: &mut Rows,
+    planes: &Planes,
+    taps: &[Tap],
+    position: [usize; 2],
+    with_constants: bool,
+) {
     if with_constants {
         rows.values
             .extend(planes.constants.map(|value| value / INPUT_UNIT));
         debug_assert_eq!(planes.constants.len(), CONSTANTS);
     }
-    rows.values
-        .extend(taps.iter().map(|tap| planes.input(tap, place) / INPUT_UNIT));
+    rows.values.extend(
+        taps.iter()
+            .map(|tap| planes.input(tap, position) / INPUT_UNIT),
+    );
     rows.count += 1;
 }

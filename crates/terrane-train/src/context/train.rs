@@ -23,8 +23,8 @@ use crate::training::optimiser::Optimiser;
 use crate::training::{Progress, Start};
 use crate::{Error, Result};
 
-/// Smaller tiles are a coarse picture alone, and have no details.
-const LEAST_SIDE: usize = 16;
+/// Smaller tiles have an LL band alone, and no subbands to learn from.
+const MIN_SIDE: usize = 16;
 /// Batches that wait to be used.
 const AHEAD: usize = 4;
 /// The stream of random numbers for counting.
@@ -39,7 +39,7 @@ const COUNTED: Quantiser = Quantiser {
     dead_zone: 0.05,
 };
 
-/// Trains a model and writes a run's folder, as [`crate::training::train`] does for the methods.
+/// Trains a model and writes a run's folder, as [`crate::training::train()`] does for the methods.
 pub fn train(
     config: &ContextConfig,
     dataset: &Dataset,
@@ -52,10 +52,10 @@ pub fn train(
     Log::check(folder, start, dataset)?;
     let settings = config.train;
     let side = dataset.side();
-    if side < LEAST_SIDE {
+    if side < MIN_SIDE {
         return Err(Error::SmallTiles {
             tiles: side,
-            least: LEAST_SIDE,
+            min: MIN_SIDE,
         });
     }
     let mut tiles = Vec::new();

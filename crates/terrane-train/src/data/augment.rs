@@ -8,7 +8,7 @@ pub(crate) struct Orientation {
     /// Whether left and right are exchanged.
     pub is_mirrored: bool,
     /// Whether top and bottom are exchanged.
-    pub is_upended: bool,
+    pub is_flipped: bool,
     /// Quarter turns against the clock.
     pub quarter_turns: usize,
 }
@@ -18,7 +18,7 @@ impl Orientation {
     pub(crate) fn draw(random: &mut Random) -> Self {
         Self {
             is_mirrored: random.below(2) == 1,
-            is_upended: random.below(2) == 1,
+            is_flipped: random.below(2) == 1,
             quarter_turns: random.below(4),
         }
     }
@@ -33,7 +33,7 @@ impl Orientation {
                 for _ in 0..self.quarter_turns % 4 {
                     (r, c) = (c, side - 1 - r);
                 }
-                if self.is_upended {
+                if self.is_flipped {
                     r = side - 1 - r;
                 }
                 if self.is_mirrored {
@@ -52,10 +52,10 @@ mod tests {
 
     const TILE: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 
-    fn turned(is_mirrored: bool, is_upended: bool, quarter_turns: usize) -> Vec<f32> {
+    fn turned(is_mirrored: bool, is_flipped: bool, quarter_turns: usize) -> Vec<f32> {
         Orientation {
             is_mirrored,
-            is_upended,
+            is_flipped,
             quarter_turns,
         }
         .apply(&TILE, 2)

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// The name of the catalogue in a folder of rasters.
 pub(super) const CATALOGUE: &str = "catalog.csv";
 
-/// What a catalogue says of one raster; other columns are passed over.
+/// What a catalogue states of one raster; other columns are ignored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Entry {
     /// Name of the file in the folder.

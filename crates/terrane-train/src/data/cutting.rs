@@ -24,7 +24,7 @@ pub struct Cut {
 
 /// Cuts every `GeoTIFF` of a folder into tiles without missing heights, on a plain grid from its first pixel.
 ///
-/// Splits come from the folder's `catalog.csv`, else from the name of the region. `progress` is told the number of
+/// Splits come from the folder's `catalog.csv`, else from the name of the region. `progress` is called with the number of
 /// rasters done, of all rasters, and the name of the next one.
 pub fn build(
     folder: &Path,
@@ -185,15 +185,15 @@ mod tests {
         if let Some((column, row)) = missing {
             heights[row * width + column] = f64::NAN;
         }
-        let place = Georeference::new(
+        let georeference = Georeference::new(
             Affine::north_up(500_000.0, 5_000_000.0, 2.0),
             Crs::projected(32632, None),
         );
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
         let mut writer = CogWriter::create(
-            &terrane_geo::Output::named_here(path, Existing::Keep),
+            &terrane_geo::Output::named_here(path, Existing::Refuse),
             (width, height),
-            place,
+            georeference,
             storage,
         )
         .unwrap();
@@ -202,11 +202,11 @@ mod tests {
     }
 
     fn build_quietly(folder: &Path, target: &Path, cut: Cut) -> Result<Dataset> {
-        build(folder, target, cut, Existing::Keep, &mut |_, _, _| {})
+        build(folder, target, cut, Existing::Refuse, &mut |_, _, _| {})
     }
 
     #[test]
-    fn tiles_keep_their_heights_their_place_and_their_split() {
+    fn tiles_keep_their_heights_their_position_and_their_split() {
         let folder = tempfile::tempdir().unwrap();
         let rasters = folder.path().join("rasters");
         std::fs::create_dir(&rasters).unwrap();
@@ -234,12 +234,15 @@ mod tests {
         let heights = dataset.heights(tile).unwrap();
         assert_eq!(heights[0], 16.0 + 8.0);
         assert_eq!((record.min_m, record.max_m), (24.0, 24.0 + 31.0 + 15.5));
-        let place = dataset
+        let georeference = dataset
             .source(tile)
             .georeference()
             .cropped(record.column, record.row);
-        assert_eq!(place.affine().apply(0.0, 0.0), (500_032.0, 4_999_968.0));
-        assert_eq!(place.crs.horizontal_epsg(), Some(32632));
+        assert_eq!(
+            georeference.affine().apply(0.0, 0.0),
+            (500_032.0, 4_999_968.0)
+        );
+        assert_eq!(georeference.crs.horizontal_epsg(), Some(32632));
 
         assert_eq!(dataset.empty_splits(), ["val"]);
         let statistics = dataset.statistics();

@@ -1,8 +1,8 @@
-//! A tile dataset on disk: square tiles of heights, each with its place, its source and its split.
+//! A tile dataset on disk: square tiles of heights, each with its position, its source and its split.
 //!
 //! ```text
 //! dataset.json   format, side, and the rasters the tiles were cut from, with their georeference
-//! tiles.csv      one line per tile: source, column, row, least and greatest height, standard deviation
+//! tiles.csv      one line per tile: source, column, row, minimum and maximum height, standard deviation
 //! heights.f32    side × side little-endian heights in metres per tile, in the order of tiles.csv
 //! ```
 
@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use terrane_geo::{Affine, AtomicFolder, Crs, Existing, FolderKind, Georeference, RasterInfo};
 
+use crate::measure::mean_and_deviation;
 use crate::{Error, Result};
 
 const FORMAT: u32 = 1;
@@ -40,10 +41,12 @@ pub struct Source {
     pub split: String,
     /// Side of a pixel on the ground in metres.
     pub resolution_m: f64,
-    /// Its place: x, x per column, x per row, y, y per column, y per row, anchored as the system says.
+    /// Its affine transform: x, x per column, x per row, y, y per column, y per row, for the corner or the centre of a
+    /// pixel as its coordinate reference system has it.
     pub affine: [f64; 6],
-    /// Whether the place is stated by the file.
-    pub placed: bool,
+    /// Whether the file is georeferenced.
+    #[serde(rename = "placed")]
+    pub is_georeferenced: bool,
     /// Its coordinate reference system: the three `GeoTIFF` key arrays.
     pub geo_keys: (Vec<u16>, Vec<f64>, String),
 }
@@ -72,7 +75,7 @@ impl Source {
                 a.y_per_column,
                 a.y_per_row,
             ],
-            placed: info.georeference.placed,
+            is_georeferenced: info.georeference.is_georeferenced,
             geo_keys: (crs.directory.clone(), crs.doubles.clone(), crs.text.clone()),
         }
     }
@@ -90,7 +93,7 @@ impl Source {
                 y_per_column,
                 y_per_row,
             },
-            placed: self.placed,
+            is_georeferenced: self.is_georeferenced,
             crs: Crs {
                 directory,
                 doubles,
@@ -109,9 +112,9 @@ pub struct TileRecord {
     pub column: usize,
     /// Its first row in the source.
     pub row: usize,
-    /// Least height.
+    /// Minimum height.
     pub min_m: f32,
-    /// Greatest height.
+    /// Maximum height.
     pub max_m: f32,
     /// Standard deviation of the heights.
     pub std_m: f32,
@@ -313,24 +316,14 @@ impl DatasetWriter {
 
     /// Adds a tile of the last source, from its first column and row.
     pub(crate) fn add_tile(&mut self, column: usize, row: usize, heights_m: &[f32]) -> Result<()> {
-        let count = heights_m.len() as f64;
-        let mean = heights_m
-            .iter()
-            .map(|&height| f64::from(height))
-            .sum::<f64>()
-            / count;
-        let variance = heights_m
-            .iter()
-            .map(|&height| (f64::from(height) - mean).powi(2))
-            .sum::<f64>()
-            / count;
+        let (_, deviation) = mean_and_deviation(heights_m.iter().map(|&height| f64::from(height)));
         let record = TileRecord {
             source: self.header.sources.len() - 1,
             column,
             row,
             min_m: heights_m.iter().copied().fold(f32::INFINITY, f32::min),
             max_m: heights_m.iter().copied().fold(f32::NEG_INFINITY, f32::max),
-            std_m: variance.sqrt() as f32,
+            std_m: deviation as f32,
         };
         self.tiles
             .serialize(record)
@@ -380,13 +373,13 @@ pub struct SplitStatistics {
     pub tiles: usize,
     /// The pixel sizes that occur, from fine to coarse.
     pub resolutions_m: Vec<f64>,
-    /// Least height of all.
+    /// Minimum height of all.
     pub min_m: f64,
-    /// Greatest height of all.
+    /// Maximum height of all.
     pub max_m: f64,
-    /// Greatest minus least height of a tile, in the mean.
+    /// Range of heights of a tile, on average.
     pub mean_range_m: f64,
-    /// Standard deviation within a tile, in the mean.
+    /// Standard deviation within a tile, on average.
     pub mean_std_m: f64,
 }
 

@@ -17,7 +17,7 @@ const CHECKSUM: &str = ".sha256";
 /// Endings that files beside a download have, and that no download may have itself.
 pub(crate) const TAKEN_ENDINGS: [&str; 3] = [PART, VALIDATOR, CHECKSUM];
 
-/// What can go wrong with a link list or, told without its address, with a download.
+/// What can go wrong with a link list or, stated without its address, with a download.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownloadError {
@@ -50,7 +50,7 @@ pub enum DownloadError {
         #[from]
         source: ureq::Error,
     },
-    /// A file of the name is there, and nothing says that it was downloaded.
+    /// A file of the name is there, and nothing shows that it was downloaded.
     #[error("{} is there already and was not downloaded by this command; move it away, or name another folder with --downloads", path.display())]
     Foreign {
         /// The file.
@@ -122,7 +122,7 @@ impl Default for Options {
 /// What happens during a download.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// So many bytes are on the disk, of so many in all where the server tells.
+    /// So many bytes are on the disk, of so many in all where the server states it.
     Bytes(u64, Option<u64>),
     /// A try failed, and the next one follows after this time.
     Waiting(Duration, &'a DownloadError),
@@ -131,7 +131,7 @@ pub enum Progress<'a> {
 /// A complete and verified file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its place.
+    /// Its path.
     pub path: PathBuf,
     /// Its length.
     pub bytes: u64,

@@ -32,7 +32,7 @@ pub(crate) struct Link {
     pub tile: Option<SourceTile>,
 }
 
-/// What the name of a swissALTI3D file says about it.
+/// What the name of a swissALTI3D file states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SourceTile {
     /// Year of the survey.
@@ -68,7 +68,7 @@ impl SourceTile {
 ///
 /// Headers, blank lines, `#` comments, quotes, byte order marks and repetitions are tolerated.
 pub(super) fn parse_links(text: &str) -> Result<Vec<Link>, LinkError> {
-    let (mut links, mut places) = (Vec::new(), HashMap::new());
+    let (mut links, mut indices) = (Vec::new(), HashMap::new());
     let is_word = |c: char| c.is_ascii_alphanumeric() || " _-,;\t\"".contains(c);
     for (index, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let row = row.trim();
@@ -87,8 +87,8 @@ pub(super) fn parse_links(text: &str) -> Result<Vec<Link>, LinkError> {
         let link = parse_link(row).map_err(refuse)?;
         // Some file systems do not tell upper from lower case.
         let key = link.name.to_ascii_lowercase();
-        let place = *places.entry(key).or_insert(links.len());
-        match links.get(place) {
+        let index = *indices.entry(key).or_insert(links.len());
+        match links.get(index) {
             None => links.push(link),
             Some(earlier) if *earlier == link => {}
             Some(_) => return Err(refuse("a file name that no other link has")),

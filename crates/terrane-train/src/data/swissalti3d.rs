@@ -87,20 +87,20 @@ pub fn build(
 
 /// The newest survey of each square kilometre at 0.5 m, from west to east and south to north.
 fn newest(links: Vec<Link>) -> Vec<(SourceTile, Link)> {
-    let mut by_place: BTreeMap<(u32, u32), (SourceTile, Link)> = BTreeMap::new();
+    let mut by_square: BTreeMap<(u32, u32), (SourceTile, Link)> = BTreeMap::new();
     for link in links {
         let Some(tile) = link.tile.filter(|tile| tile.resolution_m == SOURCE_PIXEL_M) else {
             continue;
         };
-        let place = (tile.east_km, tile.north_km);
-        if by_place
-            .get(&place)
+        let square = (tile.east_km, tile.north_km);
+        if by_square
+            .get(&square)
             .is_none_or(|(other, _)| other.year < tile.year)
         {
-            by_place.insert(place, (tile, link));
+            by_square.insert(square, (tile, link));
         }
     }
-    by_place.into_values().collect()
+    by_square.into_values().collect()
 }
 
 fn region(tile: &SourceTile) -> String {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_survey_of_a_place_counts() {
+    fn the_newest_survey_of_a_square_counts() {
         let address = |name: &str| format!("https://example.org/{name}");
         let list = [
             "swissalti3d_2019_2501-1120_0.5_2056_5728.tif",

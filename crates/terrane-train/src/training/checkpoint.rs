@@ -89,7 +89,7 @@ pub fn import(path: &Path, config: &Config, device: &Device, memory: MemoryLimit
     })
 }
 
-/// Reads a DINOv3 teacher; its size is told by its weights.
+/// Reads a DINOv3 teacher; its size follows from its weights.
 pub fn read_teacher(path: &Path, device: &Device, memory: MemoryLimit) -> Result<Teacher> {
     let weights = read(path, memory)?;
     TeacherConfig::of(&weights)

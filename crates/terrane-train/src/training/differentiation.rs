@@ -58,7 +58,7 @@ impl Differentiation {
     pub fn scatter_into<M: Module>(self, module: M, weights: Tensor<1>, choice: &Choice) -> M {
         module.map(&mut Scatterer {
             weights,
-            place: 0,
+            offset: 0,
             choice: choice.clone(),
             visited: 0,
             receiver: Some(self),
@@ -70,7 +70,7 @@ impl Differentiation {
         self.gradient_of(loss, module, &Choice::All)
     }
 
-    /// As [`Differentiation::gradient`] for some of the weights.
+    /// The gradient of a loss for some of the weights.
     pub fn gradient_of(self, loss: &Tensor<1>, module: &impl Module, choice: &Choice) -> Tensor<1> {
         gather(module, self.backward(loss), choice)
     }
@@ -144,12 +144,12 @@ pub(crate) fn scatter_fixed<M: Module>(module: M, weights: Tensor<1>) -> M {
     scatter_fixed_into(module, weights, &Choice::All)
 }
 
-/// As [`scatter_fixed`] for some of the weights; the others stay as they are.
+/// A module with some of its weights replaced by a vector, not to be differentiated; the others stay as they are.
 pub fn scatter_fixed_into<M: Module>(module: M, weights: Tensor<1>, choice: &Choice) -> M {
     module
         .map(&mut Scatterer {
             weights,
-            place: 0,
+            offset: 0,
             choice: choice.clone(),
             visited: 0,
             receiver: None,
@@ -236,7 +236,7 @@ impl ModuleMapper for Fixer {
 
 struct Scatterer {
     weights: Tensor<1>,
-    place: usize,
+    offset: usize,
     choice: Choice,
     visited: usize,
     /// Who will differentiate, or nobody.
@@ -255,9 +255,9 @@ impl ModuleMapper for Scatterer {
             let part = self
                 .weights
                 .clone()
-                .narrow(0, self.place, count)
+                .narrow(0, self.offset, count)
                 .reshape(shape);
-            self.place += count;
+            self.offset += count;
             match self.receiver {
                 Some(Differentiation::Burn) => part.autodiff().require_grad(),
                 #[cfg(feature = "libtorch")]

@@ -52,7 +52,7 @@ impl Log {
         let path = folder.join(METRICS);
         if start == Start::New {
             std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-            write_bytes(&folder.join(CONFIG), config.as_bytes(), Existing::Keep)?;
+            write_bytes(&folder.join(CONFIG), config.as_bytes(), Existing::Refuse)?;
         } else {
             // Lines after the checkpoint belong to steps that will be taken again.
             let text = std::fs::read_to_string(&path).unwrap_or_default();

@@ -4,15 +4,15 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use terrane_networks::blocks::Check;
 
-use crate::config::{are_amounts, are_shares, check_each};
+use crate::config::{are_decays, are_non_negative, check_each};
 
 /// Numbers of the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimiserConfig {
-    /// Share of the old in the mean gradient.
+    /// Decay of the running mean of gradients.
     pub beta1: f64,
-    /// Share of the old in the mean square gradient.
+    /// Decay of the running mean of squared gradients.
     pub beta2: f64,
     /// Added to the root of the mean square.
     pub epsilon: f64,
@@ -23,7 +23,7 @@ pub struct OptimiserConfig {
 impl OptimiserConfig {
     /// Refuses numbers that no optimiser can have; keys are those of a training's configuration.
     pub(crate) fn check(&self) -> Check {
-        are_shares(&[
+        are_decays(&[
             ("train.optimiser.beta1", self.beta1),
             ("train.optimiser.beta2", self.beta2),
         ])?;
@@ -32,7 +32,7 @@ impl OptimiserConfig {
             "be above 0",
             |value| value > 0.0,
         )?;
-        are_amounts(&[("train.optimiser.weight_decay", self.weight_decay)])
+        are_non_negative(&[("train.optimiser.weight_decay", self.weight_decay)])
     }
 }
 
@@ -127,8 +127,8 @@ impl Optimiser {
         };
         update.apply(weights, mean, square, gradient);
         if let Some(average) = average {
-            let share = self.ema;
-            *average = average.clone().mul_scalar(share) + weights.clone().mul_scalar(1.0 - share);
+            let decay = self.ema;
+            *average = average.clone().mul_scalar(decay) + weights.clone().mul_scalar(1.0 - decay);
         }
         self.state.weights.clone()
     }

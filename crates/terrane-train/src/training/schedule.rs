@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use terrane_networks::blocks::Check;
 
-use crate::config::{are_amounts, are_parts};
+use crate::config::{are_fractions, are_non_negative};
 
 /// How the learning rate goes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl ScheduleConfig {
     /// Refuses rates that no training can have; keys are those of a training's configuration.
     pub fn check(&self) -> Check {
         match *self {
-            Self::Cosine { peak, floor, .. } => are_amounts(&[
+            Self::Cosine { peak, floor, .. } => are_non_negative(&[
                 ("train.schedule.peak", peak),
                 ("train.schedule.floor", floor),
             ]),
@@ -42,11 +42,11 @@ impl ScheduleConfig {
                 factor,
                 after,
             } => {
-                are_amounts(&[
+                are_non_negative(&[
                     ("train.schedule.rate", rate),
                     ("train.schedule.factor", factor),
                 ])?;
-                are_parts(&[("train.schedule.after", after)])
+                are_fractions(&[("train.schedule.after", after)])
             }
         }
     }

@@ -89,27 +89,27 @@ impl<'a> Team<'a> {
                 .iter()
                 .enumerate()
                 .map(|(index, (device, learner))| {
-                    let (tiles, share) = part(index + 1);
+                    let (tiles, weight) = part(index + 1);
                     let tiles = tiles.to_device(device);
-                    (scope.spawn(move || differentiate(learner, tiles)), share)
+                    (scope.spawn(move || differentiate(learner, tiles)), weight)
                 })
                 .collect();
-            let (tiles, share) = part(0);
+            let (tiles, weight) = part(0);
             let (loss, gradient) = differentiate(learner, tiles);
-            let mut sum = (loss.mul_scalar(share), gradient.mul_scalar(share));
-            for (thread, share) in threads {
+            let mut sum = (loss.mul_scalar(weight), gradient.mul_scalar(weight));
+            for (thread, weight) in threads {
                 let (loss, gradient) = thread
                     .join()
                     .expect("a device's thread ends with its gradient");
-                sum.0 = sum.0 + loss.to_device(&self.first).mul_scalar(share);
-                sum.1 = sum.1 + gradient.to_device(&self.first).mul_scalar(share);
+                sum.0 = sum.0 + loss.to_device(&self.first).mul_scalar(weight);
+                sum.1 = sum.1 + gradient.to_device(&self.first).mul_scalar(weight);
             }
             sum
         })
     }
 
     /// Gives the new weights to all other devices.
-    pub(crate) fn follow(&mut self, weights: &Tensor<1>) {
+    pub(crate) fn broadcast(&mut self, weights: &Tensor<1>) {
         for (device, learner) in &mut self.others {
             let weights = weights.clone().to_device(device);
             *learner = self.differentiation.scatter(learner.clone(), weights);
@@ -131,7 +131,7 @@ mod tests {
         let device = Device::flex();
         let differentiation = Differentiation::on(&device);
         let learner = Learner::new(&config, None, &differentiation.device(&device)).unwrap();
-        // Heads start at nought and would hide most of the network.
+        // Heads start at zero and would hide most of the network.
         let weights = differentiation::weights(&learner);
         let noise = weights.random_like(Distribution::Normal(0.0, 0.1));
         let learner = differentiation.scatter(learner, weights + noise);

@@ -136,7 +136,7 @@ pub fn train(
         let (loss, gradient) = team.gradient(&learner, batch, settings.precision);
         let rate = settings.schedule.rate(step, settings.steps);
         let weights = optimiser.step(rate, gradient);
-        team.follow(&weights);
+        team.broadcast(&weights);
         learner = differentiation.scatter(learner, weights);
 
         let done = step + 1;
@@ -520,7 +520,11 @@ mod tests {
     #[test]
     fn tokens_have_the_shape_in_which_they_are_stored() {
         let device = Device::flex();
-        for name in ["transinr", "functa", "huvr", "huvr-siren"] {
+        for name in terrane_codec::format::Method::ALL
+            .iter()
+            .filter(|method| method.has_tokens())
+            .map(|method| method.name())
+        {
             let config = Config::preset(&format!("{name}-small"), &[]).unwrap();
             let model = config.method.init(0, &device);
             let side = config.method.side();

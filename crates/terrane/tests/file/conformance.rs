@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use terrane_codec::context::Transform;
-use terrane_codec::format::{Coding, Layer, MemoryLimit, Tokens};
+use terrane_codec::format::{Coding, Layer, MemoryLimit, Method, Tokens};
 use terrane_codec::{FileModel, Profile, Rate, Terrain, TileEncoder};
 use terrane_networks::TrainedModel;
 
@@ -61,6 +61,7 @@ type Made = (&'static str, &'static str, Raster, TileEncoder, u16);
 fn small(rate: Rate) -> TileEncoder {
     let bytes = std::fs::read(folder().join(CONTEXT_MODEL)).unwrap();
     TileEncoder {
+        method: Method::Context,
         model: Some(
             terrane::MODELS
                 .load(&bytes, MemoryLimit::default())
@@ -214,6 +215,7 @@ fn context_cases() -> Vec<Made> {
                 f64::from(((height * 100.0).round() * 0.01) as f32)
             }),
             TileEncoder {
+                method: Method::Context,
                 model: Some(Profile::Standard.model()),
                 ..integers(Rate::Lossless)
             },
@@ -221,7 +223,7 @@ fn context_cases() -> Vec<Made> {
         ),
         (
             "context-flat",
-            "a tile of many levels of which most bands are all nought",
+            "a tile of many levels of which most bands are all zero",
             Raster::new(420, 60, |x, y| {
                 let bump = (x as f64 - 300.0).hypot(y as f64 - 30.0) / 12.0;
                 12.0 + 0.0003 * x as f64 + 4.0 * (-bump * bump).exp()
@@ -241,48 +243,48 @@ fn context_cases() -> Vec<Made> {
     ]
 }
 
-/// All symbols of full resolution as integers: of each tile the layer's, then the remains.
+/// All symbols of full resolution as integers: of each tile the layer's, then the residual.
 fn symbols(terrain: &Terrain) -> Vec<i64> {
     let model = TrainedModel::built_in();
     let [count, channels] = model.token_shape();
     let pyramid = &terrain.header().pyramid;
     let mut all = Vec::new();
     for number in 0..pyramid.tiles() {
-        let place = pyramid.tile(number).unwrap();
+        let tile = pyramid.tile(number).unwrap();
         let Some(record) = terrain
             .reader()
-            .tile(place)
+            .tile(tile)
             .unwrap()
-            .filter(|_| place.level == 0)
+            .filter(|_| tile.level == 0)
         else {
             continue;
         };
-        match &record.layer {
-            Layer::Integers(integers) => all.extend(&integers.values),
-            Layer::Tokens(bytes) => {
-                let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
-                all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
-            }
-            Layer::Wavelet(details) => {
-                let bytes = terrain
-                    .reader()
-                    .embedded_model(terrain.memory())
-                    .unwrap()
-                    .unwrap();
-                let model = terrane::MODELS
-                    .load(&bytes, MemoryLimit::default())
-                    .unwrap();
-                let window = pyramid.window(place).unwrap();
-                let transform = if details.is_lossless {
-                    Transform::Lossless
-                } else {
-                    Transform::Lossy
-                };
-                let size = [window.width, window.height];
-                let codec = model.context().unwrap();
-                let decoded = codec.decode(&details.bytes, size, transform, 0).unwrap();
-                all.extend(decoded.values);
-            }
+        if let Layer::Integers(integers) = &record.layer {
+            all.extend(&integers.values);
+        } else if let Layer::Tokens(bytes) = &record.layer {
+            let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
+            all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
+        } else if let Layer::Wavelet(details) = &record.layer {
+            let bytes = terrain
+                .reader()
+                .embedded_model(terrain.memory())
+                .unwrap()
+                .unwrap();
+            let model = terrane::MODELS
+                .load(&bytes, MemoryLimit::default())
+                .unwrap();
+            let window = pyramid.window(tile).unwrap();
+            let transform = if details.is_lossless {
+                Transform::Lossless
+            } else {
+                Transform::Lossy
+            };
+            let size = [window.width, window.height];
+            let codec = model.context().unwrap();
+            let decoded = codec.decode(&details.bytes, size, transform, 0).unwrap();
+            all.extend(decoded.values);
+        } else {
+            panic!("the symbols of such a layer are not known here");
         }
         all.extend(record.residual.iter().flat_map(|residual| &residual.values));
     }
@@ -345,10 +347,10 @@ fn golden_files_are_read_as_ever() {
             .map(i64::from_le_bytes)
             .collect();
         assert!(symbols(&terrain) == expected, "{name}: symbols");
-        let place = terrain.header().pyramid.tile(0).unwrap();
+        let tile = terrain.header().pyramid.tile(0).unwrap();
         if let (true, Some(first)) = (
             name.contains("context-"),
-            terrain.reader().tile(place).unwrap(),
+            terrain.reader().tile(tile).unwrap(),
         ) {
             assert!(
                 matches!(first.layer, Layer::Wavelet(_)),

@@ -30,14 +30,14 @@ fn a_flipped_bit_anywhere_is_an_error() {
         read_all(&file).unwrap();
         let mut damaged = file.clone();
         // Every byte of what matters, and of the long padding of the head some.
-        for place in (0..700)
+        for offset in (0..700)
             .chain((700..16_384).step_by(37))
             .chain(16_370..file.len())
         {
-            let bit = 1 << (place % 8);
-            damaged[place] ^= bit;
-            assert!(read_all(&damaged).is_err(), "byte {place}");
-            damaged[place] ^= bit;
+            let bit = 1 << (offset % 8);
+            damaged[offset] ^= bit;
+            assert!(read_all(&damaged).is_err(), "byte {offset}");
+            damaged[offset] ^= bit;
         }
     }
 }
@@ -60,7 +60,7 @@ fn a_file_that_was_cut_off_or_added_to_is_an_error() {
         read_all(b"II*\0 a TIFF")
             .unwrap_err()
             .to_string()
-            .contains("not a neural terrain file")
+            .contains("not a terrane file")
     );
 }
 
@@ -82,19 +82,19 @@ fn another_model_is_refused() {
 fn a_tile_that_is_absent_is_not_one_that_is_damaged() {
     let raster = Raster::new(300, 20, |x, _| if x < 256 { f64::NAN } else { 3.0 });
     let (mut file, _) = raster.encode(&integers(Rate::MaxError(0.1)), 1);
-    let place = |column| LevelTile {
+    let tile = |column| LevelTile {
         level: 0,
         id: TileId { column, row: 0 },
     };
     let terrain = crate::open(&file);
-    assert!(terrain.tile(place(0)).unwrap().is_none());
-    let at = terrain.reader().locate(place(1)).unwrap().unwrap();
+    assert!(terrain.tile(tile(0)).unwrap().is_none());
+    let at = terrain.reader().locate(tile(1)).unwrap().unwrap();
     file[at.offset as usize + 5] ^= 1;
     let terrain = crate::open(&file);
-    assert!(terrain.tile(place(0)).unwrap().is_none());
+    assert!(terrain.tile(tile(0)).unwrap().is_none());
     assert!(
         terrain
-            .tile(place(1))
+            .tile(tile(1))
             .unwrap_err()
             .to_string()
             .contains("checksum")

@@ -3,7 +3,7 @@
 use terrane_codec::Rate;
 use terrane_codec::format::Window;
 
-use crate::{Raster, context, greatest_difference, integers, open, tokens, whole};
+use crate::{Raster, context, integers, max_difference, open, tokens, whole};
 
 fn noise(column: usize, row: usize) -> f64 {
     let mut state = (column as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -55,7 +55,7 @@ fn extremes_come_back_within_the_bound() {
                 context(Rate::MaxError(bound)),
             ] {
                 let (file, _) = raster.encode(&codec, 1);
-                let error = greatest_difference(&raster.heights, &whole(&open(&file)));
+                let error = max_difference(&raster.heights, &whole(&open(&file)));
                 assert!(error <= bound, "{name}: {error} above {bound}");
                 let raw = raster.heights.len() as f64 * 4.0;
                 let levels = 16_384.0 + 9000.0 * f64::from(u8::from(codec.model.is_some())) + 400.0;
@@ -99,7 +99,7 @@ fn gaps_anywhere_stay_gaps() {
         ] {
             let (file, _) = raster.encode(&codec, 2);
             let terrain = open(&file);
-            assert!(greatest_difference(&raster.heights, &whole(&terrain)) <= 0.05);
+            assert!(max_difference(&raster.heights, &whole(&terrain)) <= 0.05);
             let last = terrain.header().pyramid.levels() - 1;
             let (width, height) = terrain.header().pyramid.size(last).unwrap();
             let top = terrain

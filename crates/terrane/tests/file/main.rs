@@ -111,10 +111,7 @@ impl Raster {
                 side,
                 Pyramid::levels_for(width, height, side),
             )?,
-            method: codec
-                .model
-                .as_ref()
-                .map_or(Method::Integers, FileModel::method),
+            method: codec.method,
             affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
             is_georeferenced: true,
             pixel_is_point: false,
@@ -174,6 +171,7 @@ impl Raster {
 /// Integers at a rate.
 pub(crate) fn integers(rate: Rate) -> TileEncoder {
     TileEncoder {
+        method: Method::Integers,
         model: None,
         bits: 8,
         coding: Coding::Shortest,
@@ -187,6 +185,7 @@ pub(crate) fn integers(rate: Rate) -> TileEncoder {
 /// The built-in HUVR+SIREN at a rate.
 pub(crate) fn tokens(rate: Rate) -> TileEncoder {
     TileEncoder {
+        method: Method::HuvrSiren,
         model: Some(FileModel::Tokens(Arc::new(
             TrainedModel::built_in().clone(),
         ))),
@@ -197,6 +196,7 @@ pub(crate) fn tokens(rate: Rate) -> TileEncoder {
 /// The context codec at a rate.
 pub(crate) fn context(rate: Rate) -> TileEncoder {
     TileEncoder {
+        method: Method::Context,
         model: Some(Profile::Fast.model()),
         ..integers(rate)
     }
@@ -225,8 +225,8 @@ pub(crate) fn whole(terrain: &Terrain) -> Vec<f64> {
         .unwrap()
 }
 
-/// The greatest difference of two rasters; gaps must be in the same places.
-pub(crate) fn greatest_difference(a: &[f64], b: &[f64]) -> f64 {
+/// The maximum difference of two rasters; gaps must be in the same pixels.
+pub(crate) fn max_difference(a: &[f64], b: &[f64]) -> f64 {
     a.iter()
         .zip(b)
         .map(|(a, b)| {

@@ -3,7 +3,7 @@
 use terrane_codec::Rate;
 use terrane_codec::format::{Coding, Layer, LevelTile, TileId};
 
-use crate::{Raster, context, greatest_difference, integers, open, tokens, whole};
+use crate::{Raster, context, integers, max_difference, open, tokens, whole};
 
 #[test]
 fn a_bound_holds_at_every_pixel_with_every_method() {
@@ -16,7 +16,7 @@ fn a_bound_holds_at_every_pixel_with_every_method() {
         ] {
             let (file, measured) = raster.encode(&codec, 2);
             let terrain = open(&file);
-            let error = greatest_difference(&raster.heights, &whole(&terrain));
+            let error = max_difference(&raster.heights, &whole(&terrain));
             assert!(error <= bound, "{error} above {bound}");
             assert!((error - measured.max_error_m).abs() < 1e-9);
             let header = terrain.header();
@@ -98,7 +98,7 @@ fn lossless_is_exact() {
             let codec = terrane_codec::TileEncoder { is_f32, ..codec };
             let (file, measured) = raster.encode(&codec, 2);
             assert_eq!(measured.max_error_m, 0.0);
-            let difference = greatest_difference(&raster.heights, &whole(&open(&file)));
+            let difference = max_difference(&raster.heights, &whole(&open(&file)));
             assert!(!is_f32 || difference == 0.0);
             bits.push(file.len());
         }
@@ -134,11 +134,11 @@ fn rmse_and_bits_come_out_as_asked() {
         ] {
             let (file, _) = raster.encode(&codec, 2);
             let terrain = open(&file);
-            let place = LevelTile {
+            let tile = LevelTile {
                 level: 0,
                 id: TileId { column: 1, row: 0 },
             };
-            let bytes = terrain.reader().locate(place).unwrap().unwrap().length as f64;
+            let bytes = terrain.reader().locate(tile).unwrap().unwrap().length as f64;
             let bpp = bytes * 8.0 / 65_536.0;
             assert!((bpp / target - 1.0).abs() < 0.02, "{bpp} for {target}");
         }
@@ -150,7 +150,7 @@ fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables
     let raster = Raster::hills(256, 256);
     let model = terrane_networks::TrainedModel::built_in();
     for (bits, rate) in [(16, 2.0156), (8, 1.0117), (4, 0.5098), (2, 0.2588)] {
-        let place = LevelTile {
+        let tile = LevelTile {
             level: 0,
             id: TileId { column: 0, row: 0 },
         };
@@ -161,7 +161,7 @@ fn fixed_widths_have_the_rates_of_the_paper_and_coded_ones_those_of_their_tables
                 ..tokens(Rate::Tokens)
             };
             let (file, _) = raster.encode(&codec, 1);
-            let record = open(&file).reader().tile(place).unwrap().unwrap();
+            let record = open(&file).reader().tile(tile).unwrap().unwrap();
             let Layer::Tokens(bytes) = record.layer else {
                 panic!("a tile of tokens was asked for");
             };

@@ -138,14 +138,14 @@ fn a_tile_of_a_country_takes_three_requests_and_little_more_than_the_head() {
     )
     .unwrap();
     assert_eq!(server.requests.load(Ordering::SeqCst), 1);
-    let place = LevelTile {
+    let id = LevelTile {
         level: 0,
         id: TileId {
             column: 700,
             row: 400,
         },
     };
-    let tile = terrain.tile(place).unwrap().unwrap();
+    let tile = terrain.tile(id).unwrap().unwrap();
     let number = 400 * 775 + 700;
     assert!((tile.heights[3] - f64::from(number % 1000) - 0.3).abs() < 1e-9);
     let (requests, bytes) = (

@@ -163,7 +163,7 @@ fn other_pixel_sizes_sample_or_average_the_surface() {
 
 #[test]
 fn gaps_and_narrow_last_tiles_do_not_bend_the_surface() {
-    // A slope with a gap at its upper left, where predictions of missing pixels start at nought.
+    // A slope with a gap at its upper left, where predictions of missing pixels start at zero.
     let gap = Raster::new(300, 270, |x, y| {
         if x < 100 && y < 120 {
             f64::NAN

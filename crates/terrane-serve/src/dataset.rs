@@ -1,0 +1,81 @@
+//! One file that is served: its name, what tells it from another version, and its tiles.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use terrane::tiles::{BlockCache, MapTiles, TileError};
+use terrane_codec::{Terrain, shown};
+use terrane_geo::RasterSource;
+
+use crate::Error;
+
+/// One file that is served.
+pub(crate) struct Dataset {
+    pub(crate) name: String,
+    /// Changes when the file does.
+    pub(crate) identity: String,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+    pub(crate) tiles: Arc<MapTiles>,
+    /// The raster that the file was made from.
+    pub(crate) original: Option<Arc<Self>>,
+}
+
+fn on_map(path: &Path) -> impl FnOnce(TileError) -> Error {
+    let file = shown(path);
+    move |source| Error::NotOnMap { file, source }
+}
+
+impl Dataset {
+    /// A terrane file; `head` is what it begins with.
+    pub(crate) fn of_terrain(
+        name: String,
+        path: &Path,
+        (terrain, head): (Arc<Terrain>, &[u8]),
+        original: Option<Arc<Self>>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Self, Error> {
+        let bytes = terrain.reader().length();
+        let compared = original.as_ref().map(|original| original.tiles.clone());
+        let tiles = MapTiles::open(terrain, cache).map_err(on_map(path))?;
+        Ok(Self {
+            name,
+            // The head holds the checksums of the index, which holds those of the tiles.
+            identity: hex::encode(&Sha256::digest(head)[..8]),
+            bytes,
+            tiles: Arc::new(tiles.with_original(compared)),
+            original,
+        })
+    }
+
+    /// The raster that a file was made from.
+    pub(crate) fn of_original(
+        name: String,
+        path: &Path,
+        raster: Box<dyn RasterSource>,
+        terrain: &Terrain,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Self, Error> {
+        let metadata = std::fs::metadata(path).map_err(|source| Error::Unreadable {
+            file: shown(path),
+            source,
+        })?;
+        let changed = metadata
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let tiles = MapTiles::of_original(raster, terrain, cache).map_err(on_map(path))?;
+        Ok(Self {
+            name,
+            identity: format!(
+                "{}-{}",
+                metadata.len(),
+                changed.unwrap_or_default().as_nanos()
+            ),
+            bytes: metadata.len(),
+            tiles: Arc::new(tiles),
+            original: None,
+        })
+    }
+}

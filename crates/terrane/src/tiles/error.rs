@@ -1,0 +1,59 @@
+//! What can be wrong with map tiles.
+
+/// An error of map tiles.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TileError {
+    /// A raster without a transform.
+    #[error("it does not say where it lies; give its raster a transform and encode it again")]
+    NotGeoreferenced,
+    /// A raster in earth-centred coordinates.
+    #[error("its coordinates are earth-centred")]
+    Geocentric,
+    /// A transform without an inverse.
+    #[error("its transform cannot be inverted")]
+    Singular,
+    /// A raster whose longitudes and latitudes do not exist.
+    #[error("it lies outside the world")]
+    OutsideWorld,
+    /// A raster whose pixels cannot be measured on the web map.
+    #[error("its pixels have no size on the ground")]
+    NoPixelSize,
+    /// A tile of so coarse a zoom that the file's overviews do not reach it.
+    #[error(
+        "this zoom is too coarse for the overviews that the file has: minzoom in its TileJSON says where they begin"
+    )]
+    TooCoarse,
+    /// Work that was given up since nobody waits for it any more.
+    #[error("nobody waits for the answer any more")]
+    Late,
+    /// A difference without a raster to compare with.
+    #[error("there is no original to compare with")]
+    NoOriginal,
+    /// A level that is not there.
+    #[error("there is no level {level}: the last is {last}")]
+    NoLevel {
+        /// The level.
+        level: u8,
+        /// The last.
+        last: u8,
+    },
+    /// A picture that cannot be written as PNG.
+    #[error("a tile cannot be encoded")]
+    Png(#[from] png::EncodingError),
+    /// A picture that cannot be written as WebP.
+    #[error("a tile cannot be encoded")]
+    Webp(#[from] image_webp::EncodingError),
+    /// The coordinate system.
+    #[error(transparent)]
+    Geodesy(#[from] terrane_geo::GeodesyError),
+    /// The raster that the file was made from.
+    #[error(transparent)]
+    Raster(#[from] terrane_geo::Error),
+    /// The file.
+    #[error(transparent)]
+    Terrain(#[from] terrane_codec::Error),
+}
+
+/// The result of drawing a tile.
+pub(super) type Result<T> = std::result::Result<T, TileError>;
