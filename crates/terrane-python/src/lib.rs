@@ -29,7 +29,7 @@ mod _pyterrane {
     #[pymodule_export]
     use crate::settings::Settings;
     #[pymodule_export]
-    use crate::shards::{shard_encode, shard_merge, shard_plan};
+    use crate::shards::{shard_count, shard_encode, shard_merge, shard_plan};
     #[pymodule_export]
     use crate::tiles::TileCoder;
 

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use terrane::{Checks, Plan, Split};
 use terrane_geo::{Kind, Output};
 
+use crate::failure::Outcome;
 use crate::settings::{Settings, detached, existing, resources};
 
 /// Writes a plan; the number of its shards.
@@ -34,6 +35,13 @@ pub(crate) fn shard_plan(
         made.write(&output)?;
         Ok(made.shards())
     })
+}
+
+/// The number of a plan's shards.
+#[pyfunction]
+pub(crate) fn shard_count(py: Python, plan: PathBuf) -> PyResult<usize> {
+    let count = || -> Outcome<usize> { Ok(Plan::read(&plan)?.shards()) };
+    Ok(py.detach(count)?)
 }
 
 /// Encodes a shard: its file, its bytes, whether it was there before, pixels, greatest error.

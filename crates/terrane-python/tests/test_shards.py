@@ -62,6 +62,14 @@ def test_shards_merge_to_the_whole_file(job, tmp_path):
         shards.encode(plan, 7, tmp_path)
 
 
+def test_what_is_no_plan_is_said(tmp_path):
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(pyterrane.TerraneError, match="plan.json is not a plan of shards"):
+        shards.count(tmp_path / "plan.json")
+    with pytest.raises(FileNotFoundError, match="cannot be read"):
+        shards.count(tmp_path / "none.json")
+
+
 def test_rates_of_whole_files_are_refused(dem, tmp_path):
     with pytest.raises(ValueError, match="add `per_tile`"):
         shards.plan(dem, tmp_path / "plan.json", bpp=1.0)

@@ -157,7 +157,7 @@ def test_mistakes_are_one_sentence(dem, trn, tmp_path):
     out = tmp_path / "a.trn"
     with pytest.raises(FileNotFoundError, match="none.trn cannot be opened"):
         pyterrane.open(tmp_path / "none.trn")
-    with pytest.raises(pyterrane.TerraneError, match="not a neural terrain file"):
+    with pytest.raises(pyterrane.TerraneError, match="not a terrane file"):
         pyterrane.open(dem)
     with pytest.raises(FileExistsError, match="use `overwrite` to replace it"):
         pyterrane.encode(dem, trn)

@@ -328,7 +328,7 @@ def info(path: Path) -> dict[str, Any]:
     """What a file says of itself; needs no model.
 
     >>> import pyterrane
-    >>> pyterrane.info("dem.trn")["promise"]
+    >>> pyterrane.info("dem.trn")["error_bound"]
     'no error above 0.1 m'
     """
     description: dict[str, Any] = json.loads(_pyterrane.describe(location(path)))

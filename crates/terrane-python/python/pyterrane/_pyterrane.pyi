@@ -17,6 +17,7 @@ __all__ = [
     "encode",
     "encode_array",
     "has_networks",
+    "shard_count",
     "shard_encode",
     "shard_merge",
     "shard_plan",
@@ -166,6 +167,7 @@ def shard_plan(
     hash: bool,
     overwrite: bool,
 ) -> int: ...
+def shard_count(plan: _Path) -> int: ...
 def shard_encode(
     plan: _Path,
     shard: int,

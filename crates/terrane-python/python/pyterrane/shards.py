@@ -14,7 +14,6 @@ True
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -91,8 +90,7 @@ def plan(
 
 def count(plan: Path) -> int:
     """The number of a plan's shards."""
-    with open(plan, encoding="utf-8") as file:
-        return len(json.load(file)["shards"])
+    return _pyterrane.shard_count(os.fspath(plan))
 
 
 def folder_of(plan: Path, folder: Path | None = None) -> str:
