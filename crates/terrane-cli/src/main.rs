@@ -20,7 +20,7 @@ use commands::{
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
 use output::{complain, sentence};
 use progress::ProgressMode;
-use terrane::placement;
+use terrane::georeferencing;
 use terrane_codec::Resources;
 use terrane_codec::format::MemoryLimit;
 

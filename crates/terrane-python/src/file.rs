@@ -6,7 +6,7 @@ use std::time::Duration;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane::placement::{affine, georeference, storage};
+use terrane::georeferencing::{affine, georeference, storage};
 use terrane::{Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View};
 use terrane_codec::format::{LevelTile, TileId, Window, record};
 use terrane_codec::{RemoteOptions, Terrain};

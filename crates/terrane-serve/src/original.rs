@@ -4,7 +4,7 @@ use terrane_codec::Terrain;
 use terrane_codec::format::{ErrorBound, LevelTile, TileId};
 use terrane_geo::{Affine, Crs, RasterSource};
 
-use terrane::placement::{affine_numbers, georeference};
+use terrane::georeferencing::{affine_numbers, georeference};
 
 /// Pixels whose heights are compared.
 const COMPARED: usize = 1 << 20;

@@ -7,7 +7,7 @@ use terrane_codec::format::{ErrorBound, Window};
 use terrane_codec::resample::Resampled;
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
-use crate::placement::{affine, georeference, storage};
+use crate::georeferencing::{affine, georeference, storage};
 use crate::{Error, Result};
 
 /// Which heights of a file are wanted.

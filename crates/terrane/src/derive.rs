@@ -9,7 +9,7 @@ use terrane_codec::parallel::by_blocks;
 use terrane_geo::derive_rows;
 use terrane_geo::{Affine, Cell, CogWriter, GroundScale, Output, Product, SampleType, Storage};
 
-use crate::placement::{affine, georeference};
+use crate::georeferencing::{affine, georeference};
 use crate::query::GroundSurface;
 use crate::{Error, Result};
 

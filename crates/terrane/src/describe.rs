@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use terrane_codec::format::{ErrorBound, Reader};
 
-use crate::placement::georeference;
+use crate::georeferencing::georeference;
 
 /// The description of a file; needs no model.
 pub fn describe(reader: &Reader) -> Value {

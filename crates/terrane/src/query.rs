@@ -5,7 +5,7 @@ use terrane_codec::{Sample, Surface, Terrain};
 use terrane_geo::{Derivatives, GroundScale, Projection};
 
 use crate::Result;
-use crate::placement::georeference;
+use crate::georeferencing::georeference;
 
 /// The surface at a point, in metres.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,8 +8,8 @@ use terrane_codec::format::{
 use terrane_codec::{Profile, Rate, TileEncoder};
 use terrane_geo::{HeightUnit, RasterInfo, SampleType};
 
+use crate::georeferencing::{affine_numbers, geo_keys, samples};
 use crate::open::{MODELS, ModelFile, read_model};
-use crate::placement::{affine_numbers, geo_keys, samples};
 use crate::{Error, Result};
 
 /// What a file is to reach; at most one of them.

@@ -8,7 +8,7 @@ use terrane_codec::format::{Error as FormatError, ErrorBound, Window};
 use terrane_codec::parallel::in_parallel;
 use terrane_codec::{Terrain, psnr_db};
 
-use crate::placement::{geo_keys, georeference};
+use crate::georeferencing::{geo_keys, georeference};
 use crate::{Error, Result};
 
 /// What was found.

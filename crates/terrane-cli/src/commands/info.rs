@@ -1,6 +1,6 @@
 //! `terrane info`: what a terrane file says of itself.
 
-use crate::placement::georeference;
+use crate::georeferencing::georeference;
 use anyhow::Result;
 use terrane_codec::format::{Pyramid, Reader};
 

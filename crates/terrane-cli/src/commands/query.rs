@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use serde_json::Value;
 use terrane::PointReport;
-use terrane::placement::affine;
+use terrane::georeferencing::affine;
 use terrane_geo::geodesy::parse_epsg;
 
 use crate::Common;

@@ -9,7 +9,7 @@ use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
 };
 
-use crate::placement::{affine_numbers, georeference as georeference_of};
+use crate::georeferencing::{affine_numbers, georeference as georeference_of};
 use crate::query::{GroundSample, PointReport};
 
 use super::blocks::Blocks;
