@@ -12,6 +12,7 @@ format:
 
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy -p terrane-cli --no-default-features --all-targets -- -D warnings
 
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

@@ -7,6 +7,8 @@ mod output;
 mod points;
 mod progress;
 
+#[cfg(not(feature = "lab"))]
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +128,7 @@ enum Command {
     /// What the light program does not have.
     #[cfg(not(feature = "lab"))]
     #[command(external_subcommand)]
-    Other(Vec<std::ffi::OsString>),
+    Other(Vec<OsString>),
 }
 
 fn main() -> ExitCode {

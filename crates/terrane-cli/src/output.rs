@@ -8,11 +8,12 @@ pub(crate) use terrane::one_line;
 use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 19] = [
     "any_extension",
     "bbox",
     "bits",
     "bpp",
+    "effort",
     "embed_model",
     "fixed_width",
     "level",

@@ -1,6 +1,6 @@
 //! Searches for the step that gives a rate or an error.
 //!
-//! Where a try is cheap and its outcome monotone, [`bisect`] halves an interval. Where a try is a whole encoding,
+//! Where a try is cheap and its outcome monotone, `bisect` halves an interval. Where a try is a whole encoding,
 //! [`StepSearch`] follows the slope of the last two tries in logarithms.
 
 /// Halvings of an interval.

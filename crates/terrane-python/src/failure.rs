@@ -91,6 +91,8 @@ impl From<Failure> for PyErr {
             Error::NoShard { .. } | Error::NoLevel { .. } => PyIndexError::new_err(text),
             Error::MissingShard { .. } => PyFileNotFoundError::new_err(text),
             Error::NotPositive { .. }
+            | Error::Effort { .. }
+            | Error::Bits { .. }
             | Error::NoTokens
             | Error::NoModel { .. }
             | Error::NoBuiltIn

@@ -7,7 +7,6 @@ use terrane::Target;
 use terrane_codec::Resources;
 use terrane_codec::encode::{EncodeProgress, Report};
 use terrane_codec::format::MemoryLimit;
-use terrane_codec::format::tokens::WIDTHS;
 use terrane_geo::{Existing, Kind};
 
 use crate::failure::{Outcome, parse, refuse};
@@ -41,16 +40,6 @@ impl Settings {
         fixed_width: bool,
         tile: Option<u16>,
     ) -> PyResult<Self> {
-        if effort > 3 {
-            return Ok(refuse(format!(
-                "`effort` must be from 0 to 3, not {effort}"
-            ))?);
-        }
-        if let Some(bits) = bits.filter(|bits| !WIDTHS.contains(bits)) {
-            return Ok(refuse(format!(
-                "`bits` must be one of {WIDTHS:?}, not {bits}"
-            ))?);
-        }
         Ok(Self(terrane::Settings {
             method: method.map(parse).transpose()?,
             profile: parse(profile)?,

@@ -16,6 +16,24 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// An effort that there is not.
+    #[error(
+        "`effort` must be from 0 to {}, not {effort}",
+        crate::settings::MAX_EFFORT
+    )]
+    Effort {
+        /// What was asked for.
+        effort: u8,
+    },
+    /// Symbols of a width that there is not.
+    #[error(
+        "`bits` must be one of {:?}, not {bits}",
+        terrane_format::tokens::WIDTHS
+    )]
+    Bits {
+        /// What was asked for.
+        bits: u8,
+    },
     /// A setting of tokens for a method without.
     #[error("only the neural representations have tokens: leave out `bits` and `fixed_width`")]
     NoTokens,

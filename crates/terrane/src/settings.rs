@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use terrane_codec::format::tokens::WIDTHS;
 use terrane_codec::format::{
     Coding, ErrorBound, Header, MemoryLimit, Method, ModelId, Pyramid, Statistics, limits,
 };
@@ -11,6 +12,9 @@ use terrane_geo::{HeightUnit, RasterInfo, SampleType};
 use crate::georeferencing::{affine_numbers, geo_keys, samples};
 use crate::open::{MODELS, ModelFile, read_model};
 use crate::{Error, Result};
+
+/// The hardest that the context codec tries.
+pub(crate) const MAX_EFFORT: u8 = 3;
 
 /// What a file is to reach; at most one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -151,6 +155,13 @@ impl Settings {
 
     /// Checks the settings and reads the model, which may take so much memory.
     pub fn prepare(&self, memory: MemoryLimit) -> Result<Prepared> {
+        if self.effort > MAX_EFFORT {
+            let effort = self.effort;
+            return Err(Error::Effort { effort });
+        }
+        if let Some(bits) = self.bits.filter(|bits| !WIDTHS.contains(bits)) {
+            return Err(Error::Bits { bits });
+        }
         let rate = self.rate()?;
         let (method, model) = self.method(rate, memory)?;
         let default = if method == Method::Context { 512 } else { 256 };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use terrane::{Derivation, DeriveMode, Error};
 use terrane_geo::{Kind, Product};
 
@@ -28,28 +29,18 @@ pub(crate) struct Arguments {
     /// What to derive.
     #[arg(long)]
     product: Product,
-    /// From the continuous surface, or from decoded pixels as gdaldem does.
-    #[arg(long, value_enum, default_value_t = Mode::Analytic)]
-    mode: Mode,
+    /// From the continuous surface, or from decoded pixels, equal to gdaldem where a unit of the map is the same
+    /// everywhere.
+    #[arg(long, value_parser = modes(), default_value = DeriveMode::Analytic.name())]
+    mode: DeriveMode,
     #[command(flatten)]
     output: OutputOptions,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Mode {
-    /// From the continuous surface.
-    Analytic,
-    /// From decoded pixels, equal to gdaldem where a unit of the map is the same everywhere.
-    Grid,
-}
-
-impl From<Mode> for DeriveMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Analytic => Self::Analytic,
-            Mode::Grid => Self::Grid,
-        }
-    }
+/// The modes by their names.
+fn modes() -> impl TypedValueParser<Value = DeriveMode> {
+    PossibleValuesParser::new(DeriveMode::ALL.map(DeriveMode::name))
+        .try_map(|name| name.parse::<DeriveMode>())
 }
 
 /// Runs the command.
@@ -63,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let product = arguments.product;
     let derivation = Derivation {
         product,
-        mode: arguments.mode.into(),
+        mode: arguments.mode,
     };
     let mut progress = Progress::new("derive", common.progress);
     let written = derivation.write(&terrain, &output, jobs(common), &mut |done, total| {

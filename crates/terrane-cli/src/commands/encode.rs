@@ -53,7 +53,7 @@ pub(crate) struct CodingArguments {
     profile: Profile,
     /// How hard the context codec tries to make the file small: 0 rounds, 1 weighs the bits of every symbol against its
     /// error, 2 and 3 also try several steps for --max-error. Decoding takes the same time.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     effort: u8,
     /// The method's model; without it the one inside the program.
     #[arg(long, value_name = "FILE")]
@@ -77,7 +77,7 @@ pub(crate) struct CodingArguments {
     #[arg(long, group = "rate")]
     lossless: bool,
     /// Bits of a token's symbol: 2, 4, 8 or 16.
-    #[arg(long, value_name = "N", value_parser = parse_bits)]
+    #[arg(long, value_name = "N")]
     bits: Option<u8>,
     /// Store symbols in their width instead of coding them.
     #[arg(long)]
@@ -87,16 +87,6 @@ pub(crate) struct CodingArguments {
     /// tile (2.7 GB for one of 4096), and there are no more threads than --memory-limit allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=4096))]
     tile: Option<u16>,
-}
-
-fn parse_bits(text: &str) -> Result<u8, String> {
-    match text {
-        "2" => Ok(2),
-        "4" => Ok(4),
-        "8" => Ok(8),
-        "16" => Ok(16),
-        _ => Err("2, 4, 8 or 16 is needed".into()),
-    }
 }
 
 /// The methods that a file can hold, by their names.
@@ -116,6 +106,7 @@ fn profiles() -> impl TypedValueParser<Value = Profile> {
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Profile>())
 }
 
+#[cfg(feature = "lab")]
 impl Arguments {
     /// One raster with one method: within a bound, or the tokens alone.
     pub(crate) fn plain(raster: &Path, out: &Path, method: Method, max_error: Option<f64>) -> Self {

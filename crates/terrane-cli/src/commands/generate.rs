@@ -86,6 +86,7 @@ impl TerrainArguments {
         }))
     }
 
+    #[cfg(feature = "lab")]
     /// Side of a pixel in metres.
     pub(crate) fn pixel_m(&self) -> f64 {
         self.pixel_size

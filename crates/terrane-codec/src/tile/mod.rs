@@ -1,7 +1,7 @@
 //! One tile: heights to a record of the file, and back.
 //!
-//! A codec of tiles is one file here, with an arm in [`TileEncoder::encode_layer`] and one in
-//! [`TileDecoder::decode_layer`]: how heights become its layer, and how they come back.
+//! A codec of tiles is one file here, with an arm in `TileEncoder::encode_layer` and one in
+//! `TileDecoder::decode_layer`: how heights become its layer, and how they come back.
 
 mod decoder;
 mod encoder;
