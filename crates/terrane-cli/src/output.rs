@@ -8,26 +8,35 @@ pub(crate) use terrane::one_line;
 use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 19] = [
+const SETTINGS: [&str; 28] = [
     "any_extension",
     "bbox",
     "bits",
     "bpp",
+    "device",
+    "downloads",
     "effort",
     "embed_model",
     "fixed_width",
+    "layers",
     "level",
     "lossless",
     "max_error",
     "memory_limit",
     "method",
     "model",
+    "omega",
     "overwrite",
     "per_tile",
+    "python",
+    "rate",
     "remote_timeout",
     "resolution",
+    "resume",
     "rmse",
+    "set",
     "tile",
+    "width",
 ];
 
 /// A message of the library as a user of the command reads it: with options instead of settings.

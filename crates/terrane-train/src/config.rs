@@ -148,7 +148,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// A setting is not of the form key=value.
-    #[error("--set {setting}: write it as key=value, such as train.steps=1000")]
+    #[error("`set` {setting}: write it as key=value, such as train.steps=1000")]
     Setting {
         /// The setting.
         setting: String,
@@ -157,7 +157,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Value(#[from] SettingError),
     /// A setting names a key that is not there.
-    #[error("--set {key}: there is no such key in this configuration")]
+    #[error("`set` {key}: there is no such key in this configuration")]
     NoKey {
         /// The key.
         key: String,

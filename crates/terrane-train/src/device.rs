@@ -4,7 +4,7 @@ use burn::tensor::Device;
 
 /// A device that cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("--device {name}: {reason}")]
+#[error("`device` {name}: {reason}")]
 pub struct DeviceError {
     /// The name given.
     pub name: String,

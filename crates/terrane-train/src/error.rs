@@ -133,7 +133,7 @@ pub enum Error {
         min: usize,
     },
     /// A folder holds a run already.
-    #[error("{path}: holds a run already; use --resume to go on with it, or name another folder")]
+    #[error("{path}: holds a run already; use `resume` to go on with it, or name another folder")]
     RunExists {
         /// The folder.
         path: PathBuf,
@@ -196,7 +196,7 @@ pub enum Error {
     },
     /// A training went astray.
     #[error("the loss was not finite at step {step}; {}", match last {
-        Some(last) => format!("{} holds step {last}, from where --resume goes on; lower the learning rate or clip the gradient first", checkpoint.display()),
+        Some(last) => format!("{} holds step {last}, from where `resume` goes on; lower the learning rate or clip the gradient first", checkpoint.display()),
         None => "there is no checkpoint yet; lower the learning rate or clip the gradient".to_owned(),
     })]
     NotFinite {

@@ -70,7 +70,7 @@ pub enum CodecError {
         source: std::io::Error,
     },
     /// Python cannot be started.
-    #[error("{python}: cannot be started: {source}; give the path of a Python 3 with --python")]
+    #[error("{python}: cannot be started: {source}; give the path of a Python 3 with `python`")]
     Start {
         /// The program.
         python: PathBuf,

@@ -64,7 +64,7 @@ impl Descent {
     /// Refuses rates that no descent can have.
     pub fn check(&self) -> Check {
         match self.schedule {
-            ScheduleConfig::Cosine { peak, .. } => are_non_negative(&[("--rate", peak)]),
+            ScheduleConfig::Cosine { peak, .. } => are_non_negative(&[("`rate`", peak)]),
             ScheduleConfig::Drop { .. } => self.schedule.check(),
         }
     }

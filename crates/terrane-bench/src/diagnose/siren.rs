@@ -41,8 +41,8 @@ impl SirenOptions {
     /// Refuses sizes that no network can have.
     pub fn check(&self) -> Check {
         for (key, value, most) in [
-            ("--width", self.width, 16_384),
-            ("--layers", self.layers, 1024),
+            ("`width`", self.width, 16_384),
+            ("`layers`", self.layers, 1024),
         ] {
             if !(1..=most).contains(&value) {
                 return Err(SettingError::new(
@@ -52,7 +52,7 @@ impl SirenOptions {
                 ));
             }
         }
-        check_each(&[("--omega", self.omega)], "be a number above 0", |omega| {
+        check_each(&[("`omega`", self.omega)], "be a number above 0", |omega| {
             omega > 0.0
         })?;
         self.descent.check()

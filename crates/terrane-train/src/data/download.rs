@@ -51,7 +51,7 @@ pub enum DownloadError {
         source: ureq::Error,
     },
     /// A file of the name is there, and nothing shows that it was downloaded.
-    #[error("{} is there already and was not downloaded by this command; move it away, or name another folder with --downloads", path.display())]
+    #[error("{} is there already and was not downloaded by this command; move it away, or name another folder with `downloads`", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
