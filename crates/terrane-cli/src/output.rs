@@ -131,6 +131,28 @@ mod tests {
         );
     }
 
+    /// A setting that the command does not have would be an option that nobody can give.
+    #[cfg(feature = "lab")]
+    #[test]
+    fn every_setting_is_an_option_of_some_command() {
+        fn options(command: &clap::Command, found: &mut Vec<String>) {
+            let own = command.get_arguments().filter_map(clap::Arg::get_long);
+            found.extend(own.map(ToOwned::to_owned));
+            for command in command.get_subcommands() {
+                options(command, found);
+            }
+        }
+        let mut found = Vec::new();
+        options(
+            &<crate::Arguments as clap::CommandFactory>::command(),
+            &mut found,
+        );
+        for setting in SETTINGS {
+            let option = setting.replace('_', "-");
+            assert!(found.contains(&option), "{option}");
+        }
+    }
+
     #[test]
     fn columns_are_aligned() {
         let rows = vec![
