@@ -18,7 +18,7 @@ use crate::blocks::{
 use crate::cost::{self, Account, Convention, HuvrShape};
 use crate::field::{Field, FieldUnits, OVERLAP};
 use crate::init::Init;
-use crate::methods::{Method, Precision, Overlap, States};
+use crate::methods::{Method, Overlap, Precision, States};
 
 /// Sine layers of the network.
 const SINES: usize = 3;
