@@ -66,6 +66,9 @@ pub trait Networks: Sync {
     /// Reads a model from the bytes of its file, in so much memory.
     fn load(&self, bytes: &[u8], memory: MemoryLimit) -> Result<Arc<dyn TokenModel>, ModelError>;
 
+    /// The methods of the models that come with it, known without reading them.
+    fn built_in_methods(&self) -> &'static [Method];
+
     /// The models that come with it, with their files.
     fn built_in(&self) -> &[BuiltInNetwork];
 }
@@ -154,6 +157,12 @@ impl Models {
                 let (model, _) = networks.find(|(model, _)| model.sha256() == *sha256)?;
                 Some(FileModel::Tokens(model.clone()))
             })
+    }
+
+    /// Whether there is a network of a method inside this program.
+    pub fn has_built_in(&self, method: Method) -> bool {
+        let networks = self.networks;
+        networks.is_some_and(|networks| networks.built_in_methods().contains(&method))
     }
 
     /// The network of a method inside this program, with its file.

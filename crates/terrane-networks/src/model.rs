@@ -308,9 +308,25 @@ impl Networks for BurnNetworks {
         Ok(Arc::new(model))
     }
 
+    fn built_in_methods(&self) -> &'static [terrane_format::Method] {
+        &[terrane_format::Method::HuvrSiren]
+    }
+
     fn built_in(&self) -> &[BuiltInNetwork] {
         static MODELS: LazyLock<[BuiltInNetwork; 1]> =
             LazyLock::new(|| [(Arc::new(TrainedModel::built_in().clone()) as _, BUILT_IN)]);
         MODELS.as_slice()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_models_inside_are_of_the_methods_that_are_said() {
+        let models = NETWORKS.built_in().iter();
+        let methods: Vec<_> = models.map(|(model, _)| model.method()).collect();
+        assert_eq!(methods, NETWORKS.built_in_methods());
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct CodingArguments {
 /// The methods that a file can hold, by their names.
 fn methods() -> impl TypedValueParser<Value = Method> {
     let values = Method::ALL.iter().map(|&method| {
-        let needs_file = method.has_tokens() && terrane::MODELS.built_in_of(method).is_none();
+        let needs_file = method.has_tokens() && !terrane::MODELS.has_built_in(method);
         let help = method.summary().to_owned() + if needs_file { "; needs --model" } else { "" };
         PossibleValue::new(method.name()).help(help)
     });
