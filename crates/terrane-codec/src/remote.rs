@@ -196,6 +196,8 @@ impl ByteSource for RemoteFile {
 
 /// The store behind an address, and the path of the file in it.
 fn open_store(url: &Url, timeout: Duration) -> object_store::Result<(Box<dyn ObjectStore>, Path)> {
+    // Where the program has chosen its cryptography already, that is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let is_web = matches!(url.scheme(), "http" | "https");
     // A signed address is a web server's, whoever runs it.
     let scheme = match ObjectStoreScheme::parse(url)?.0 {

@@ -129,6 +129,24 @@ fn country() -> Vec<u8> {
     writer.finish(Statistics::default()).unwrap().into_inner()
 }
 
+/// Whoever answers behind TLS is checked; that nobody does is an error, and no panic for want of cryptography.
+#[test]
+fn an_address_behind_tls_is_tried() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}/x.trn", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        // Not TLS: whatever the client says first, it is answered in plain text.
+        let (mut client, _) = listener.accept().unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    });
+    let options = RemoteOptions {
+        timeout: Duration::from_secs(3),
+    };
+    let file = RemoteFile::open_with(&address, options).unwrap();
+    assert!(file.read(0, 100).is_err());
+    server.join().unwrap();
+}
+
 #[test]
 fn a_tile_of_a_country_takes_three_requests_and_little_more_than_the_head() {
     let server = serve(country());
