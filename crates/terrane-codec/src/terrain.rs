@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use terrane_format::{
     ByteSource, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, TileId, Window,
 };
@@ -29,8 +30,10 @@ pub struct Terrain {
     decoder: TileDecoder,
     memory: MemoryLimit,
     /// Tiles that were used last; `None` for one without data.
-    tiles: Cache<LevelTile, Option<Arc<Tile>>>,
+    tiles: TileCache,
 }
+
+type TileCache = Cache<LevelTile, Option<Arc<Tile>>>;
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
 #[cfg_attr(
@@ -43,6 +46,23 @@ pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>
         return Ok(Box::new(crate::RemoteFile::open_with(address, options)?));
     }
     Ok(Box::new(LocalFile::open(path)?))
+}
+
+/// A cache of so many tiles; they are few and large, and a point at a border needs several new ones at once.
+fn tile_cache(kept: usize) -> TileCache {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(kept)
+        .weight_capacity(kept as u64)
+        .shards(1)
+        .hot_allocation(0.5)
+        .build()
+        .expect("the capacities are set");
+    Cache::with_options(
+        options,
+        UnitWeighter,
+        DefaultHashBuilder::default(),
+        DefaultLifecycle::default(),
+    )
 }
 
 /// What a file needs to be opened.
@@ -111,7 +131,7 @@ impl Terrain {
             reader,
             decoder,
             memory: options.memory,
-            tiles: Cache::new(kept),
+            tiles: tile_cache(kept),
         };
         // A tile that is too large for the memory should be known before one is decoded.
         terrain.decoders(1)?;

@@ -21,6 +21,7 @@ const CACHED_LOCATIONS: usize = 1 << 22;
 /// An open file.
 pub struct Reader {
     source: Box<dyn ByteSource>,
+    head: Vec<u8>,
     header: Header,
     length: u64,
     page_tiles: u32,
@@ -70,12 +71,18 @@ impl Reader {
         }
         Ok(Self {
             source,
+            head,
             header,
             length,
             page_tiles,
             pages,
             cached: Mutex::default(),
         })
+    }
+
+    /// The bytes of the head, which tell one version of a file from another.
+    pub fn head(&self) -> &[u8] {
+        &self.head
     }
 
     /// What the file holds.

@@ -1,6 +1,6 @@
 //! A trained model: a method's network with its name, its tables, and the hash that files know it by.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -224,15 +224,21 @@ fn floats(tensor: Tensor<3>) -> Result<Vec<f32>, Error> {
 
 /// Runs work on a thread that is alone in its pool: what a network computes must not depend on how many threads share a
 /// matrix product.
-fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    thread_local! {
-        static POOL: Option<ThreadPool> = ThreadPoolBuilder::new().num_threads(1).build().ok();
-    }
-    POOL.with(|pool| match pool {
-        Some(pool) => pool.install(work),
-        // No thread can be started: this one is alone.
-        None => work(),
-    })
+fn alone<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    // Kept for the next: callers' threads come and go with every strip of a raster.
+    static IDLE: Mutex<Vec<ThreadPool>> = Mutex::new(Vec::new());
+    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = idle().pop();
+    let pool = match kept {
+        Some(pool) => pool,
+        None => ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .map_err(|error| Error::Threads(error.to_string()))?,
+    };
+    let made = pool.install(work);
+    idle().push(pool);
+    made
 }
 
 impl TokenModel for TrainedModel {

@@ -28,21 +28,22 @@ fn on_map(path: &Path) -> impl FnOnce(TileError) -> Error {
 }
 
 impl Dataset {
-    /// A terrane file; `head` is what it begins with.
+    /// A terrane file.
     pub(crate) fn of_terrain(
         name: String,
         path: &Path,
-        (terrain, head): (Arc<Terrain>, &[u8]),
+        terrain: Arc<Terrain>,
         original: Option<Arc<Self>>,
         cache: &Arc<BlockCache>,
     ) -> Result<Self, Error> {
         let bytes = terrain.reader().length();
+        // The head holds the checksums of the index, which holds those of the tiles.
+        let identity = hex::encode(&Sha256::digest(terrain.reader().head())[..8]);
         let compared = original.as_ref().map(|original| original.tiles.clone());
         let tiles = MapTiles::open(terrain, cache).map_err(on_map(path))?;
         Ok(Self {
             name,
-            // The head holds the checksums of the index, which holds those of the tiles.
-            identity: hex::encode(&Sha256::digest(head)[..8]),
+            identity,
             bytes,
             tiles: Arc::new(tiles.with_original(compared)),
             original,

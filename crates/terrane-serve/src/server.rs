@@ -28,8 +28,8 @@ const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metr
 const ORIGINAL: &str = "-original";
 /// Bytes that a drawn tile takes besides its own.
 const OVERHEAD: u64 = 256;
-/// Bytes of a drawn tile of the usual size.
-const USUAL_BYTES: usize = 1 << 15;
+/// Bytes of a drawn tile of typical size.
+const TYPICAL_BYTES: usize = 1 << 15;
 
 /// The way to ask the server of this program to stop.
 static STOP: OnceLock<watch::Sender<bool>> = OnceLock::new();
@@ -79,7 +79,7 @@ impl Weighter<String, Bytes> for TileBytes {
 fn tile_cache(max_bytes: usize) -> TileCache {
     let options = OptionsBuilder::new()
         .weight_capacity(max_bytes as u64)
-        .estimated_items_capacity((max_bytes / USUAL_BYTES).max(1))
+        .estimated_items_capacity((max_bytes / TYPICAL_BYTES).max(1))
         .shards(1)
         .build()
         .expect("the capacities are set");
@@ -124,7 +124,6 @@ impl Server {
         name: &str,
         path: &Path,
         terrain: Terrain,
-        head: &[u8],
         original: Option<Original>,
     ) -> Result<(), Error> {
         if RESERVED.contains(&name) {
@@ -134,13 +133,8 @@ impl Server {
         let original = original
             .map(|original| self.open_original(name, &terrain, original))
             .transpose()?;
-        let dataset = Dataset::of_terrain(
-            name.into(),
-            path,
-            (terrain, head),
-            original.clone(),
-            &self.blocks,
-        )?;
+        let dataset =
+            Dataset::of_terrain(name.into(), path, terrain, original.clone(), &self.blocks)?;
         for dataset in original.into_iter().chain([Arc::new(dataset)]) {
             let name = dataset.name.clone();
             if self.datasets.insert(name.clone(), dataset).is_some() {

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use terrane::OpenOptions;
-use terrane_codec::format::{ByteSource, Reader};
-use terrane_codec::{RemoteOptions, Terrain, shown};
+use terrane_codec::format::Reader;
+use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
@@ -99,11 +99,6 @@ impl FileArguments {
         };
         Ok(terrane::open_with(&self.file, &options)?)
     }
-}
-
-/// The bytes of a terrane file.
-pub(crate) fn open_source(file: &Path, remote: RemoteOptions) -> Result<Box<dyn ByteSource>> {
-    terrane_codec::source(file, remote).with_context(|| format!("{} cannot be opened", shown(file)))
 }
 
 /// A file to write.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use terrane::OpenOptions;
-use terrane_codec::format::{MemoryLimit, limits};
+use terrane_codec::format::MemoryLimit;
 use terrane_codec::shown;
 use terrane_serve::{Error, Options, Original, Server};
 
 use crate::Common;
-use crate::commands::{RemoteArguments, jobs, open_source};
+use crate::commands::{RemoteArguments, jobs};
 use crate::output::print;
 
 /// Serve terrane files as a web map and as tiles.
@@ -120,7 +120,6 @@ impl Arguments {
                 remote,
             };
             let terrain = terrane::open_with(path, &options)?;
-            let head = open_source(path, remote)?.read(0, limits::HEAD)?;
             let original = originals
                 .iter()
                 .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name))
@@ -132,7 +131,7 @@ impl Arguments {
                 })
                 .transpose()?;
             server
-                .add(&name, path, terrain, &head, raster)
+                .add(&name, path, terrain, raster)
                 .map_err(|error| explain(error, path, original))?;
         }
         if let Some((_, path)) = originals.first() {

@@ -16,17 +16,6 @@ use crate::step_search::{Slope, StepSearch};
 /// How often a step is tried.
 const MAX_TRIES: usize = 9;
 
-/// How a step is searched for.
-struct Search {
-    /// The first step.
-    step_m: f64,
-    /// What is aimed at.
-    target: f64,
-    /// How far off it may be, in natural logarithms: never above what was asked for.
-    near: f64,
-    slope: Slope,
-}
-
 impl TileEncoder {
     /// How symbols are chosen where the mean square error counts.
     fn choice(&self) -> Quantiser {
@@ -73,36 +62,31 @@ impl TileEncoder {
             Rate::MaxError(bound) => self.within(&tile, bound),
             Rate::Rmse(target) => {
                 let target = target * 0.996;
-                let search = Search {
-                    step_m: target * 3.0,
-                    target,
-                    near: 0.004,
-                    slope: Slope {
-                        first: 0.8,
-                        min: 0.15,
-                        max: 3.0,
-                        contradicted: 0.15,
-                    },
+                let slope = Slope {
+                    first: 0.8,
+                    min: 0.15,
+                    max: 3.0,
+                    contradicted: 0.15,
                 };
-                self.search(&tile, search, |coded| {
+                let steps = StepSearch::new(target * 3.0, target, slope);
+                self.search(&tile, steps, 0.004, |coded| {
                     source.rmse(&source.differences(&coded.heights), None)
                 })
             }
             Rate::Bpp(target) => {
                 let target = target * 0.991;
-                let search = Search {
-                    step_m: tile.roughness() * (2.0 - target).clamp(-8.0, 3.0).exp2(),
-                    target,
-                    near: 0.009,
-                    slope: Slope {
-                        first: -0.6,
-                        min: 0.15,
-                        max: 4.0,
-                        contradicted: 0.15,
-                    },
+                let slope = Slope {
+                    first: -0.6,
+                    min: 0.15,
+                    max: 4.0,
+                    contradicted: 0.15,
                 };
+                let first = tile.roughness() * (2.0 - target).clamp(-8.0, 3.0).exp2();
+                let steps = StepSearch::new(first, target, slope);
                 let pixels = source.heights.len() as f64;
-                self.search(&tile, search, |coded| coded.bytes() as f64 * 8.0 / pixels)
+                self.search(&tile, steps, 0.009, |coded| {
+                    coded.bytes() as f64 * 8.0 / pixels
+                })
             }
             Rate::Step(step_m) => tile.lossy(step_m, self.choice(), None),
             Rate::Tokens | Rate::Overview { .. } => None,
@@ -163,30 +147,27 @@ impl TileEncoder {
             .min_by_key(Candidate::bytes)
     }
 
-    /// Coefficients of the step at which what is measured reaches its target.
+    /// Coefficients of the step at which what is measured reaches its target; `near` is how far off it may be, in natural
+    /// logarithms.
     fn search(
         &self,
         tile: &Filled,
-        search: Search,
+        mut steps: StepSearch,
+        near: f64,
         measure: impl Fn(&Candidate) -> f64,
     ) -> Option<Candidate> {
         let effort = self.choice();
-        let mut steps = StepSearch::new(search.step_m, search.target, search.slope);
         let mut best: Option<(f64, Candidate)> = None;
         for _ in 0..MAX_TRIES {
             let coded = tile.lossy(steps.step(), effort, None)?;
             let reached = measure(&coded);
             let miss = steps.miss(reached);
             // Above the target only where nothing below was found.
-            let distance = if miss > search.near {
-                10.0 + miss
-            } else {
-                -miss
-            };
+            let distance = if miss > near { 10.0 + miss } else { -miss };
             if best.as_ref().is_none_or(|(least, _)| distance < *least) {
                 best = Some((distance, coded));
             }
-            if miss.abs() <= search.near {
+            if miss.abs() <= near {
                 break;
             }
             steps.correct(reached);

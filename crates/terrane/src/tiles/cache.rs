@@ -15,7 +15,7 @@ use super::error::{Result, TileError};
 /// Bytes that an entry takes besides its heights.
 const OVERHEAD: u64 = 256;
 /// Bytes of a block of the default size, 256 × 256 pixels.
-const USUAL_BYTES: usize = 256 * 256 * 4;
+const TYPICAL_BYTES: usize = 256 * 256 * 4;
 /// The part of the cache for blocks that were asked for again; the rest is for new ones, of which a map tile needs
 /// several at once.
 const HOT: f64 = 0.75;
@@ -46,7 +46,7 @@ impl BlockCache {
     pub fn new(max_bytes: usize) -> Self {
         let options = OptionsBuilder::new()
             .weight_capacity(max_bytes as u64)
-            .estimated_items_capacity((max_bytes / USUAL_BYTES).max(1))
+            .estimated_items_capacity((max_bytes / TYPICAL_BYTES).max(1))
             .hot_allocation(HOT)
             // A block is a large part of a small cache, which must not be divided further.
             .shards(1)
