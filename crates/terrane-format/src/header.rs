@@ -1,7 +1,7 @@
 //! The head of a file: what it holds, where it lies, and the root of its index.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "a head has 16 KiB, so every length in it fits"
+    reason = "a head has at most 16 KiB, so every length in it fits"
 )]
 
 use crc32c::crc32c;
@@ -14,10 +14,14 @@ use crate::{Error, Method, Pyramid, Result, limits};
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TRN\r\n\x1a\n";
 /// The version of the format.
 pub(crate) const VERSION: u16 = 1;
+/// Where a head says its length.
+const LENGTH_OFFSET: usize = MAGIC.len() + 2;
 /// Bytes of the fixed part.
 const FIXED: usize = 160;
-/// The checksum stands at the end of the head.
-const CHECKED: usize = limits::HEAD - 4;
+/// Bytes of the checksum at the end of a head.
+const CRC: usize = 4;
+/// Bytes of what is known of an overview.
+const OVERVIEW: usize = 8;
 
 /// By how much a decoded height may differ from its source, at every valid pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -147,6 +151,20 @@ pub struct Statistics {
     pub highest_m: f64,
 }
 
+/// How far the heights of an overview are from the means of the source's valid pixels that each of them covers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+pub struct OverviewStatistics {
+    /// Root of the mean square difference.
+    pub rmse_m: f32,
+    /// Largest difference.
+    pub max_error_m: f32,
+}
+
 impl Statistics {
     /// Whether nothing was measured, as before an encoding.
     #[cfg(feature = "serde")]
@@ -190,8 +208,22 @@ pub struct Header {
         serde(default, skip_serializing_if = "Statistics::is_empty")
     )]
     pub statistics: Statistics,
+    /// What was measured of every overview, from level 1 on.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub overviews: Vec<OverviewStatistics>,
     /// The model, where the method needs one.
     pub model: Option<ModelId>,
+}
+
+/// A head that was read, with what only a reader needs.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) header: Header,
+    /// Bytes of the head.
+    pub(crate) length: usize,
+    pub(crate) file_length: u64,
+    pub(crate) page_trees: u32,
+    pub(crate) pages: Vec<PageLocation>,
 }
 
 impl Header {
@@ -199,13 +231,14 @@ impl Header {
     pub(crate) fn to_bytes(
         &self,
         file_length: u64,
-        page_tiles: u32,
+        page_trees: u32,
         pages: &[PageLocation],
     ) -> Result<Vec<u8>> {
         let (width, height) = self.pyramid.size(0).unwrap_or_default();
-        let mut head = Vec::with_capacity(limits::HEAD);
+        let mut head = Vec::new();
         head.extend(MAGIC);
         head.extend(VERSION.to_le_bytes());
+        // Its length, once it is known.
         head.extend([0; 2]);
         let (bound, bound_m) = match self.bound {
             ErrorBound::None => (0_u8, 0.0),
@@ -219,7 +252,7 @@ impl Header {
         head.extend(height.to_le_bytes());
         head.extend(self.pyramid.side().to_le_bytes());
         head.extend([self.pyramid.levels(), self.method.code()]);
-        head.extend(page_tiles.to_le_bytes());
+        head.extend(page_trees.to_le_bytes());
         head.extend([
             bound,
             u8::from(self.is_georeferenced),
@@ -244,14 +277,14 @@ impl Header {
         self.put_chunks(&mut head);
         let root: Vec<u8> = pages.iter().flat_map(|page| page.to_bytes()).collect();
         put_chunk(&mut head, *b"ROOT", &root);
-        put_chunk(&mut head, *b"TEND", &[]);
-        if head.len() > CHECKED {
+        let length = head.len() + CRC;
+        if length > limits::HEAD {
             return Err(Error::HeadTooLong {
-                bytes: head.len(),
-                limit: CHECKED,
+                bytes: length,
+                limit: limits::HEAD,
             });
         }
-        head.resize(CHECKED, 0);
+        head[LENGTH_OFFSET..][..2].copy_from_slice(&(length as u16).to_le_bytes());
         let crc = crc32c(&head);
         head.extend(crc.to_le_bytes());
         Ok(head)
@@ -294,37 +327,39 @@ impl Header {
         }
         put_chunk(head, *b"SAMP", &samples);
 
+        let overviews = usize::from(self.pyramid.levels()) - 1;
+        if overviews > 0 {
+            let mut bytes = Vec::with_capacity(overviews * OVERVIEW);
+            for index in 0..overviews {
+                let known = self.overviews.get(index).copied().unwrap_or_default();
+                bytes.extend(known.rmse_m.to_le_bytes());
+                bytes.extend(known.max_error_m.to_le_bytes());
+            }
+            put_chunk(head, *b"LEVL", &bytes);
+        }
         if !self.wkt.is_empty() {
             put_chunk(head, *b"wkt2", self.wkt.as_bytes());
         }
         if let Some(model) = &self.model {
             let mut bytes = model.sha256.to_vec();
-            let extent = model.embedded.unwrap_or(Extent {
-                offset: 0,
-                length: 0,
-                crc: 0,
-            });
-            bytes.extend(extent.offset.to_le_bytes());
-            bytes.extend(extent.length.to_le_bytes());
-            bytes.extend(extent.crc.to_le_bytes());
             bytes.put_block(model.name.as_bytes());
             bytes.put_block(model.address.as_bytes());
+            bytes.push(u8::from(model.embedded.is_some()));
+            if let Some(extent) = model.embedded {
+                bytes.extend(extent.offset.to_le_bytes());
+                bytes.extend(extent.length.to_le_bytes());
+                bytes.extend(extent.crc.to_le_bytes());
+            }
             put_chunk(head, *b"MODL", &bytes);
         }
     }
 
-    /// Reads a head; also gives the length of the file, the tiles per page and the pages.
-    pub(crate) fn parse(head: &[u8]) -> Result<(Self, u64, u32, Vec<PageLocation>)> {
-        if !head.starts_with(&MAGIC) {
+    /// Reads a head from the first bytes of a file.
+    pub(crate) fn parse(start: &[u8]) -> Result<Head> {
+        if !start.starts_with(&MAGIC) {
             return Err(Error::NotTerrane);
         }
-        if head.len() < limits::HEAD {
-            return Err(Error::Length {
-                expected: limits::HEAD as u64,
-                found: head.len() as u64,
-            });
-        }
-        let mut cursor = Cursor::new(&head[..CHECKED], "head");
+        let mut cursor = Cursor::new(start, "head");
         cursor.take(MAGIC.len())?;
         // The version comes before the checksum: a later one may have it elsewhere.
         let version = cursor.u16()?;
@@ -334,8 +369,19 @@ impl Header {
                 value: version.to_string(),
             });
         }
-        let expected = Cursor::new(&head[CHECKED..], "head").u32()?;
-        let found = crc32c(&head[..CHECKED]);
+        let length = usize::from(cursor.u16()?);
+        if !(FIXED + CRC..=limits::HEAD).contains(&length) {
+            return Err(cursor.malformed("it cannot have such a length"));
+        }
+        let Some(head) = start.get(..length) else {
+            return Err(Error::Length {
+                expected: length as u64,
+                found: start.len() as u64,
+            });
+        };
+        let (checked, crc) = head.split_at(length - CRC);
+        let expected = Cursor::new(crc, "head").u32()?;
+        let found = crc32c(checked);
         if expected != found {
             return Err(Error::Checksum {
                 what: "head",
@@ -343,16 +389,15 @@ impl Header {
                 found,
             });
         }
-        if cursor.u16()? != 0 {
-            return Err(cursor.malformed("a reserved field is not 0"));
-        }
+        let mut cursor = Cursor::new(checked, "head");
+        cursor.take(LENGTH_OFFSET + 2)?;
         let page_count = cursor.u32()?;
         let file_length = cursor.u64()?;
         let (width, height) = (cursor.u32()?, cursor.u32()?);
         let (side, levels) = (cursor.u16()?, cursor.u8()?);
         let method = Method::from_code(cursor.u8()?)?;
         let pyramid = Pyramid::new(width, height, side, levels)?;
-        let page_tiles = cursor.u32()?;
+        let page_trees = cursor.u32()?;
         if page_count > limits::PAGES {
             return Err(Error::LimitExceeded {
                 what: "index pages",
@@ -360,8 +405,8 @@ impl Header {
                 limit: limits::PAGES.into(),
             });
         }
-        if page_tiles == 0 || pyramid.tiles().div_ceil(page_tiles.into()) != u64::from(page_count) {
-            return Err(cursor.malformed("the pages do not cover the tiles"));
+        if page_trees == 0 || pyramid.trees().div_ceil(page_trees.into()) != u64::from(page_count) {
+            return Err(cursor.malformed("the pages do not cover the trees"));
         }
         let bound = cursor.u8()?;
         let is_georeferenced = flag(&mut cursor)?;
@@ -410,16 +455,23 @@ impl Header {
             samples: Samples::default(),
             bound,
             statistics,
+            overviews: Vec::new(),
             model: None,
         };
         let pages = header.parse_chunks(&mut cursor, page_count)?;
-        Ok((header, file_length, page_tiles, pages))
+        Ok(Head {
+            header,
+            length,
+            file_length,
+            page_trees,
+            pages,
+        })
     }
 
     fn parse_chunks(&mut self, cursor: &mut Cursor, page_count: u32) -> Result<Vec<PageLocation>> {
         let mut pages = None;
         let mut seen = Vec::new();
-        loop {
+        while cursor.remaining() > 0 {
             let mut tag = [0; 4];
             tag.copy_from_slice(cursor.take(4)?);
             if seen.contains(&tag) {
@@ -436,9 +488,8 @@ impl Header {
                         .map_err(|_| cursor.malformed("a text is not UTF-8"))?;
                 }
                 b"MODL" => self.model = Some(parse_model(chunk)?),
+                b"LEVL" => self.overviews = parse_overviews(chunk, self.pyramid.levels())?,
                 b"ROOT" => pages = Some(PageLocation::parse_all(chunk, page_count)?),
-                b"TEND" if chunk.is_empty() => break,
-                b"TEND" => return Err(cursor.malformed("its end is not empty")),
                 // A chunk that starts with a small letter may be passed over, as in PNG.
                 _ if tag[0].is_ascii_lowercase() => {}
                 _ => {
@@ -449,8 +500,8 @@ impl Header {
                 }
             }
         }
-        if cursor.rest().iter().any(|&byte| byte != 0) {
-            return Err(cursor.malformed("there is something after its end"));
+        if self.pyramid.levels() > 1 && self.overviews.is_empty() {
+            return Err(cursor.malformed("it says nothing of its overviews"));
         }
         pages.ok_or_else(|| cursor.malformed("it has no index"))
     }
@@ -495,6 +546,20 @@ fn parse_keys(chunk: &[u8]) -> Result<GeoKeys> {
     })
 }
 
+fn parse_overviews(chunk: &[u8], levels: u8) -> Result<Vec<OverviewStatistics>> {
+    let mut cursor = Cursor::new(chunk, "list of overviews");
+    let overviews = (1..levels)
+        .map(|_| {
+            Ok(OverviewStatistics {
+                rmse_m: cursor.f32()?,
+                max_error_m: cursor.f32()?,
+            })
+        })
+        .collect::<Result<_>>()?;
+    cursor.end()?;
+    Ok(overviews)
+}
+
 fn parse_samples(chunk: &[u8]) -> Result<Samples> {
     let mut cursor = Cursor::new(chunk, "description of the samples");
     let has_nodata = flag(&mut cursor)?;
@@ -515,14 +580,18 @@ fn parse_model(chunk: &[u8]) -> Result<ModelId> {
     let mut cursor = Cursor::new(chunk, "name of the model");
     let mut sha256 = [0; 32];
     sha256.copy_from_slice(cursor.take(32)?);
-    let extent = Extent {
-        offset: cursor.u64()?,
-        length: cursor.u64()?,
-        crc: cursor.u32()?,
-    };
     let [name, address] = [cursor.text()?, cursor.text()?];
+    let embedded = if flag(&mut cursor)? {
+        Some(Extent {
+            offset: cursor.u64()?,
+            length: cursor.u64()?,
+            crc: cursor.u32()?,
+        })
+    } else {
+        None
+    };
     cursor.end()?;
-    if extent.length > limits::MODEL_BYTES {
+    if let Some(extent) = embedded.filter(|extent| extent.length > limits::MODEL_BYTES) {
         return Err(Error::LimitExceeded {
             what: "bytes of a model",
             value: extent.length,
@@ -533,7 +602,7 @@ fn parse_model(chunk: &[u8]) -> Result<ModelId> {
         sha256,
         name,
         address,
-        embedded: (extent.length > 0).then_some(extent),
+        embedded,
     })
 }
 
@@ -579,6 +648,16 @@ pub(crate) mod tests {
                 lowest_m: 410.5,
                 highest_m: 1203.0,
             },
+            overviews: vec![
+                OverviewStatistics {
+                    rmse_m: 0.125,
+                    max_error_m: 0.5,
+                },
+                OverviewStatistics {
+                    rmse_m: 0.25,
+                    max_error_m: 1.0,
+                },
+            ],
             model: Some(ModelId {
                 sha256: [7; 32],
                 name: "context".into(),
@@ -606,14 +685,19 @@ pub(crate) mod tests {
             samples: Samples::default(),
             bound: ErrorBound::None,
             statistics: Statistics::default(),
+            overviews: Vec::new(),
             model: None,
         }
     }
 
     /// Gives a changed head its checksum, as a hostile writer would.
     pub(crate) fn seal(head: &mut [u8]) {
-        let crc = crc32c(&head[..CHECKED]);
-        head[CHECKED..limits::HEAD].copy_from_slice(&crc.to_le_bytes());
+        let length = usize::from(u16::from_le_bytes([head[LENGTH_OFFSET], head[LENGTH_OFFSET + 1]]));
+        if (FIXED + CRC..=head.len()).contains(&length) {
+            let checked = length - CRC;
+            let crc = crc32c(&head[..checked]);
+            head[checked..length].copy_from_slice(&crc.to_le_bytes());
+        }
     }
 
     fn bytes(header: &Header) -> Vec<u8> {
@@ -655,16 +739,17 @@ pub(crate) mod tests {
         }
         for header in headers {
             let head = bytes(&header);
-            assert_eq!(head.len(), limits::HEAD);
-            let (back, length, page_tiles, pages) = Header::parse(&head).unwrap();
-            assert_eq!(back, header);
-            assert_eq!((length, page_tiles, &pages[..]), (99_999, 4096, &PAGES[..]));
-            assert_eq!(bytes(&back), head);
+            // What follows in a file is none of its business.
+            let back = Header::parse(&[&head[..], b"more"].concat()).unwrap();
+            assert_eq!((back.length, back.file_length), (head.len(), 99_999));
+            assert_eq!((back.page_trees, &back.pages[..]), (4096, &PAGES[..]));
+            assert_eq!(back.header, header);
+            assert_eq!(bytes(&back.header), head);
         }
     }
 
     #[test]
-    fn a_head_of_any_other_length_is_refused() {
+    fn a_head_that_is_cut_off_is_refused() {
         let head = bytes(&full());
         for length in 0..head.len() {
             assert!(Header::parse(&head[..length]).is_err(), "{length}");
@@ -685,8 +770,7 @@ pub(crate) mod tests {
     #[test]
     fn bytes_with_a_right_checksum_are_still_not_trusted() {
         let head = bytes(&full());
-        let used = chunk(&head, *b"TEND") + 8;
-        for offset in 0..used + 8 {
+        for offset in 0..head.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = head.clone();
                 changed[offset] = value;
@@ -708,14 +792,16 @@ pub(crate) mod tests {
         };
         assert!(matches!(put(0, b"GIF89a"), Error::NotTerrane));
         assert!(is_unsupported(&put(8, &[2])));
-        assert!(malformed("a reserved field is not 0")(&put(10, &[1])));
+        assert!(malformed("it cannot have such a length")(&put(10, &[9, 0])));
+        assert!(malformed("it cannot have such a length")(&put(10, &[1, 64])));
+        assert!(matches!(put(10, &[0, 64]), Error::Length { .. }));
         assert!(malformed("a reserved field is not 0")(&put(47, &[1])));
         assert!(exceeds(&put(12, &[1, 2, 0, 0])));
-        assert!(malformed("the pages do not cover the tiles")(&put(
+        assert!(malformed("the pages do not cover the trees")(&put(
             12,
             &[2]
         )));
-        assert!(malformed("the pages do not cover the tiles")(&put(
+        assert!(malformed("the pages do not cover the trees")(&put(
             36, &[0; 4]
         )));
         assert!(exceeds(&put(24, &[0xff; 4])));
@@ -734,17 +820,9 @@ pub(crate) mod tests {
         assert!(is_unsupported(&named(*b"MODL", b"NEWS")));
         assert!(malformed("a chunk comes twice")(&named(*b"MODL", b"GEOK")));
         assert!(malformed("it has no index")(&named(*b"ROOT", b"root")));
-        assert!(malformed("its end is not empty")(&named(*b"ROOT", b"TEND")));
-        let error = fault(&full(), |head| {
-            let end = chunk(head, *b"TEND");
-            head[end + 4] = 1;
-        });
-        assert!(malformed("its end is not empty")(&error));
-        let error = fault(&full(), |head| {
-            let end = chunk(head, *b"TEND");
-            head[end + 100] = 1;
-        });
-        assert!(malformed("there is something after its end")(&error));
+        assert!(malformed("it says nothing of its overviews")(&named(
+            *b"LEVL", b"levl"
+        )));
     }
 
     #[test]
@@ -753,7 +831,7 @@ pub(crate) mod tests {
         let offset = chunk(&head, *b"wkt2");
         head[offset..offset + 4].copy_from_slice(b"xown");
         seal(&mut head);
-        let (back, ..) = Header::parse(&head).unwrap();
+        let back = Header::parse(&head).unwrap().header;
         let expected = Header {
             wkt: String::new(),
             ..full()
@@ -763,7 +841,7 @@ pub(crate) mod tests {
 
     #[test]
     fn stated_lengths_are_not_trusted() {
-        for tag in [*b"GEOK", *b"SAMP", *b"wkt2", *b"MODL", *b"ROOT"] {
+        for tag in [*b"GEOK", *b"SAMP", *b"LEVL", *b"wkt2", *b"MODL", *b"ROOT"] {
             for length in [0_u32, 1, 15, 16_384, u32::MAX] {
                 let error = fault(&full(), |head| {
                     let offset = chunk(head, tag) + 4;
@@ -786,7 +864,8 @@ pub(crate) mod tests {
             }
         ));
         let error = fault(&full(), |head| {
-            let offset = chunk(head, *b"MODL") + 8 + 32 + 8;
+            // Before the next chunk: a length of eight bytes and a checksum of four.
+            let offset = chunk(head, *b"ROOT") - 12;
             head[offset..offset + 8].copy_from_slice(&(limits::MODEL_BYTES + 1).to_le_bytes());
         });
         assert!(matches!(error, Error::LimitExceeded { .. }));

@@ -1,4 +1,4 @@
-//! Where the tiles are: pages of entries, and a root that says where the pages are.
+//! Where the tiles are: pages that list trees and the records in them, and a root that says where the pages are.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "counts are bounded by the limits first"
@@ -16,6 +16,34 @@ pub struct TileLocation {
     pub offset: u64,
     /// Its bytes.
     pub length: u64,
+}
+
+/// Where the records of a tree are: one after another, in the order of its tiles.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TreeLocation {
+    /// The first byte of the first.
+    pub(crate) offset: u64,
+    /// Their bytes, 0 for a tile without data; empty where the whole tree has none.
+    pub(crate) lengths: Vec<u32>,
+}
+
+impl TreeLocation {
+    /// Bytes of all records.
+    pub(crate) fn length(&self) -> u64 {
+        self.lengths.iter().map(|&length| u64::from(length)).sum()
+    }
+
+    /// Where a record is; a length of 0 where its tile has no data.
+    pub(crate) fn record(&self, index: usize) -> TileLocation {
+        let Some(&length) = self.lengths.get(index) else {
+            return TileLocation::default();
+        };
+        let before: u64 = self.lengths[..index].iter().map(|&length| u64::from(length)).sum();
+        TileLocation {
+            offset: self.offset + before,
+            length: length.into(),
+        }
+    }
 }
 
 /// Where an index page is in the file.
@@ -61,8 +89,8 @@ impl PageLocation {
             .collect()
     }
 
-    /// Checks the bytes of the page and reads it.
-    pub(crate) fn parse(&self, bytes: &[u8], tiles: u64) -> Result<Vec<TileLocation>> {
+    /// Checks the bytes of the page and reads it; `records` says how many tiles each tree has.
+    pub(crate) fn parse(&self, bytes: &[u8], records: &[usize]) -> Result<Vec<TreeLocation>> {
         let found = crc32c(bytes);
         if found != self.crc {
             return Err(Error::Checksum {
@@ -71,104 +99,138 @@ impl PageLocation {
                 found,
             });
         }
-        parse_page(bytes, tiles)
+        parse_page(bytes, records)
     }
 }
 
-/// Tiles per page: doubled until the root has room for all pages.
-pub(crate) fn tiles_per_page(tiles: u64) -> u32 {
-    let mut per_page = limits::PAGE_TILES;
-    while tiles.div_ceil(per_page.into()) > limits::PAGES.into() {
+/// Trees per page: doubled until the root has room for all pages.
+pub(crate) fn trees_per_page(trees: u64) -> u32 {
+    let mut per_page = limits::PAGE_TREES;
+    while trees.div_ceil(per_page.into()) > limits::PAGES.into() {
         per_page *= 2;
     }
     per_page
 }
 
-/// A page as bytes: for each tile its length and, where it has one, how far it starts from the end of the one before.
-pub(crate) fn page(locations: &[TileLocation]) -> Vec<u8> {
+/// A page as bytes: for each tree its length and, where it has one, how far it starts from the end of the one before,
+/// and the lengths of its records but the last, which follows.
+pub(crate) fn page(trees: &[TreeLocation]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut end = 0_u64;
-    for location in locations {
-        bytes.put_varint(location.length);
-        if location.length > 0 {
-            let distance = location.offset.wrapping_sub(end).cast_signed();
+    for tree in trees {
+        let length = tree.length();
+        bytes.put_varint(length);
+        if length > 0 {
+            let distance = tree.offset.wrapping_sub(end).cast_signed();
             bytes.put_varint((distance << 1 ^ distance >> 63).cast_unsigned());
-            end = location.offset + location.length;
+            let (_, lengths) = tree.lengths.split_last().unwrap_or((&0, &[]));
+            for &length in lengths {
+                bytes.put_varint(length.into());
+            }
+            end = tree.offset + length;
         }
     }
     bytes
 }
 
-fn parse_page(bytes: &[u8], tiles: u64) -> Result<Vec<TileLocation>> {
+fn parse_page(bytes: &[u8], records: &[usize]) -> Result<Vec<TreeLocation>> {
     let mut cursor = Cursor::new(bytes, "index");
-    if tiles > bytes.len() as u64 {
-        return Err(cursor.malformed("it has fewer entries than tiles"));
+    if records.len() > bytes.len() {
+        return Err(cursor.malformed("it has fewer entries than trees"));
     }
-    let mut locations = Vec::with_capacity(tiles as usize);
+    let mut trees = Vec::with_capacity(records.len());
     let mut end = 0_u64;
-    for _ in 0..tiles {
+    for &records in records {
         let length = cursor.varint()?;
-        if length > limits::TILE_BYTES {
-            return Err(Error::LimitExceeded {
-                what: "bytes of a tile",
-                value: length,
-                limit: limits::TILE_BYTES,
-            });
+        if length == 0 {
+            trees.push(TreeLocation::default());
+            continue;
         }
-        let mut location = TileLocation::default();
-        if length > 0 {
-            let code = cursor.varint()?;
-            let distance = (code >> 1) ^ (code & 1).wrapping_neg();
-            let offset = end.wrapping_add(distance);
-            end = offset
-                .checked_add(length)
-                .ok_or_else(|| cursor.malformed("a tile ends beyond all files"))?;
-            location = TileLocation { offset, length };
+        let code = cursor.varint()?;
+        let distance = (code >> 1) ^ (code & 1).wrapping_neg();
+        let offset = end.wrapping_add(distance);
+        end = offset
+            .checked_add(length)
+            .ok_or_else(|| cursor.malformed("a tree ends beyond all files"))?;
+        let mut lengths = Vec::with_capacity(records.min(cursor.remaining() + 1));
+        let mut left = length;
+        for _ in 1..records {
+            let length = cursor.varint()?;
+            left = left
+                .checked_sub(length)
+                .ok_or_else(|| cursor.malformed("its records are longer than a tree"))?;
+            lengths.push(record_length(length)?);
         }
-        locations.push(location);
+        lengths.push(record_length(left)?);
+        trees.push(TreeLocation { offset, lengths });
     }
     cursor.end()?;
-    Ok(locations)
+    Ok(trees)
+}
+
+fn record_length(length: u64) -> Result<u32> {
+    if length <= limits::TILE_BYTES {
+        return Ok(length as u32);
+    }
+    Err(Error::LimitExceeded {
+        what: "bytes of a tile",
+        value: length,
+        limit: limits::TILE_BYTES,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn tree(offset: u64, lengths: &[u32]) -> TreeLocation {
+        TreeLocation {
+            offset,
+            lengths: lengths.to_vec(),
+        }
+    }
+
+    /// Trees in any order, one of them without data.
+    fn trees() -> Vec<TreeLocation> {
+        vec![
+            tree(160, &[100]),
+            tree(900_000_000_000, &[7, 0, 0, 300, 9]),
+            TreeLocation::default(),
+            tree(260, &[0, 0, 1]),
+        ]
+    }
+
+    const RECORDS: [usize; 4] = [1, 5, 85, 3];
+
     #[test]
     fn locations_in_any_order_come_back() {
-        let locations = [
-            (16_384, 100),
-            (16_484, 7),
-            (0, 0),
-            (900_000_000_000, 1),
-            (16_491, 5),
-        ]
-        .map(|(offset, length)| TileLocation { offset, length });
-        let bytes = page(&locations);
-        assert_eq!(parse_page(&bytes, 5).unwrap(), locations);
-        assert!(parse_page(&bytes, 4).is_err() && parse_page(&bytes, 6).is_err());
+        let bytes = page(&trees());
+        assert_eq!(parse_page(&bytes, &RECORDS).unwrap(), trees());
+        assert!(parse_page(&bytes, &RECORDS[..3]).is_err());
+        assert!(parse_page(&bytes, &[1, 5, 85, 3, 1]).is_err());
+        assert!(parse_page(&bytes, &[1, 4, 85, 3]).is_err());
         for cut in 0..bytes.len() {
-            assert!(parse_page(&bytes[..cut], 5).is_err());
+            assert!(parse_page(&bytes[..cut], &RECORDS).is_err());
         }
+        let record = trees()[1].record(3);
+        assert_eq!((record.offset, record.length), (900_000_000_007, 300));
+        assert_eq!(trees()[2].record(84).length, 0);
     }
 
     #[test]
     fn a_page_of_other_bytes_is_refused() {
-        let locations =
-            [(16_384, 100), (16_484, 7)].map(|(offset, length)| TileLocation { offset, length });
-        let bytes = page(&locations);
+        let bytes = page(&trees());
         let location = PageLocation {
             offset: 20_000,
             length: bytes.len() as u32,
             crc: crc32c(&bytes),
         };
-        assert_eq!(location.parse(&bytes, 2).unwrap(), locations);
+        assert_eq!(location.parse(&bytes, &RECORDS).unwrap(), trees());
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(matches!(
-                location.parse(&flipped, 2),
+                location.parse(&flipped, &RECORDS),
                 Err(Error::Checksum { .. })
             ));
         }
@@ -176,30 +238,27 @@ mod tests {
 
     #[test]
     fn stated_lengths_are_not_trusted() {
-        // More tiles than the page has bytes, before any memory is taken for them.
-        assert!(parse_page(&[0; 10], u64::MAX).is_err());
+        // More trees than the page has bytes, before any memory is taken for them.
+        assert!(parse_page(&[0; 10], &[85; 11]).is_err());
         let mut bytes = Vec::new();
         bytes.put_varint(limits::TILE_BYTES + 1);
         bytes.put_varint(0);
         assert!(matches!(
-            parse_page(&bytes, 1),
+            parse_page(&bytes, &[1]),
             Err(Error::LimitExceeded { .. })
         ));
-        // A tile that ends beyond 2^64.
+        // A tree that ends beyond 2^64.
         let mut bytes = Vec::new();
         bytes.put_varint(5);
         bytes.put_varint(1);
-        assert!(parse_page(&bytes, 1).is_err());
+        assert!(parse_page(&bytes, &[1]).is_err());
         // Any byte changed, in a page whose checksum nobody asks for.
-        let bytes = page(
-            &[(16_384, 100), (0, 0), (70_000, 1 << 20)]
-                .map(|(offset, length)| TileLocation { offset, length }),
-        );
+        let bytes = page(&trees());
         for offset in 0..bytes.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = bytes.clone();
                 changed[offset] = value;
-                let _ = parse_page(&changed, 3);
+                let _ = parse_page(&changed, &RECORDS);
             }
         }
     }
@@ -227,14 +286,10 @@ mod tests {
 
     #[test]
     fn the_root_of_a_country_fits_the_head() {
-        // Germany at 1 m with its overviews.
-        let tiles = 357_000_000_000 / 65_536 * 4 / 3;
-        let pages = tiles_u64(tiles).div_ceil(tiles_per_page(tiles_u64(tiles)).into());
+        // Germany at 1 m: trees of 2048 pixels, and their overviews.
+        let trees = 357_000_000_000_u64 / (2048 * 2048) + 500;
+        let pages = trees.div_ceil(trees_per_page(trees).into());
         assert!(pages <= 512 && pages * PageLocation::BYTES as u64 <= 8192);
-        assert_eq!(tiles_per_page(840_000), 4096);
-    }
-
-    fn tiles_u64(tiles: i64) -> u64 {
-        tiles.cast_unsigned()
+        assert_eq!(trees_per_page(7000), limits::PAGE_TREES);
     }
 }

@@ -1,7 +1,7 @@
 //! The terrane file: bytes and symbols, exact.
 //!
 //! A [`Writer`] takes the [`Record`]s of tiles and makes a file of them; a [`Reader`] opens one from any [`ByteSource`] with
-//! one small read and fetches tiles by number. The bytes are specified in `spec/terrane-1.md`; nothing here depends on
+//! one small read and fetches records by tile. The bytes are specified in `spec/terrane-1.md`; nothing here depends on
 //! floating-point arithmetic, a model or a geodata library, so a file is the same on every machine.
 //!
 //! [`TileGrid`] divides a raster of any size into square tiles; a [`Pyramid`] does so for a raster and its overviews.
@@ -41,15 +41,19 @@ mod writer;
 
 pub use error::{Error, Result};
 pub use halve::{halve, halve_rows};
-pub use header::{ErrorBound, Extent, GeoKeys, Header, ModelId, Samples, Statistics};
+pub use header::{
+    ErrorBound, Extent, GeoKeys, Header, ModelId, OverviewStatistics, Samples, Statistics,
+};
 pub use index::TileLocation;
 pub use memory::{MemoryError, MemoryLimit};
 pub use method::{Method, Stored, UnknownMethod};
 pub use positioned::read_exact_at;
 pub use pyramid::{LevelTile, Pyramid};
 pub use reader::Reader;
+pub use mask::ParentMask;
 pub use record::{
-    CodedRecord, IntegerScale, Integers, Layer, Record, Residual, TileStatistics, WaveletLayer,
+    CodedRecord, Details, IntegerScale, Integers, Layer, Record, RecordParts, Residual,
+    WaveletLayer,
 };
 pub use source::{ByteSource, LocalFile};
 pub use table::FrequencyTable;

@@ -1,6 +1,6 @@
 //! The limits of the format; a file beyond them is refused before anything is allocated.
 
-/// Bytes that hold the header, all small descriptions and the root of the index.
+/// Bytes of a head at most: the header, all small descriptions and the root of the index. A reader asks for so many at once.
 pub const HEAD: usize = 16_384;
 /// Columns or rows of a raster.
 pub const RASTER_SIDE: u32 = 1 << 30;
@@ -20,5 +20,5 @@ pub const PAGE_BYTES: u32 = 1 << 24;
 pub const MODEL_BYTES: u64 = 1 << 34;
 /// Pages of the index, so that its root fits the head.
 pub const PAGES: u32 = 512;
-/// Tiles of one index page, at least.
-pub const PAGE_TILES: u32 = 4096;
+/// Trees of one index page, at least.
+pub const PAGE_TREES: u32 = 64;

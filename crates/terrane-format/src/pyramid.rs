@@ -1,10 +1,16 @@
 //! The levels of a file: the raster itself and halves of it, each divided into tiles that are numbered through.
+//!
+//! Four levels make a storey, and every tile of a storey's last level is the root of a tree: it and all tiles below it,
+//! down to the storey's first level. A tree is what is written, indexed and lost as one.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "a file has at most 24 levels"
 )]
 
 use crate::{Error, Result, TileGrid, TileId, Window, limits};
+
+/// Levels of a storey.
+pub(crate) const STOREY: u8 = 4;
 
 /// All levels of a raster, from full resolution down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +79,20 @@ pub struct LevelTile {
     pub level: u8,
     /// The tile in the level.
     pub id: TileId,
+}
+
+impl LevelTile {
+    /// The tile that covers it so many levels up.
+    #[must_use]
+    pub fn above(self, levels: u8) -> Self {
+        Self {
+            level: self.level + levels,
+            id: TileId {
+                column: self.id.column >> levels,
+                row: self.id.row >> levels,
+            },
+        }
+    }
 }
 
 impl Pyramid {
@@ -193,6 +213,94 @@ impl Pyramid {
         })
     }
 
+    /// The first level of the storey of a level.
+    pub fn storey(level: u8) -> u8 {
+        level / STOREY * STOREY
+    }
+
+    /// The level at which the trees of a level have their roots.
+    pub fn root_level(&self, level: u8) -> u8 {
+        (Self::storey(level) + STOREY - 1).min(self.levels() - 1)
+    }
+
+    /// The tile above a tile in its tree; `None` for a root.
+    pub fn parent(&self, tile: LevelTile) -> Option<LevelTile> {
+        (tile.level < self.root_level(tile.level)).then(|| tile.above(1))
+    }
+
+    /// The root of a tile's tree.
+    pub fn root(&self, tile: LevelTile) -> LevelTile {
+        tile.above(self.root_level(tile.level) - tile.level)
+    }
+
+    /// The levels at which trees have their roots, finest first.
+    fn root_levels(&self) -> impl Iterator<Item = u8> + use<'_> {
+        (0..self.levels()).filter(|&level| self.root_level(level) == level)
+    }
+
+    /// Number of trees.
+    pub fn trees(&self) -> u64 {
+        self.root_levels()
+            .filter_map(|level| self.grid(level))
+            .map(|grid| grid.columns() as u64 * grid.rows() as u64)
+            .sum()
+    }
+
+    /// The number of the tree of a root: storey by storey, row by row.
+    pub fn tree_number(&self, root: LevelTile) -> Result<u64> {
+        let number = self.number(root)?;
+        let mut before = 0;
+        for level in self.root_levels() {
+            let level_of = &self.levels[usize::from(level)];
+            if level == root.level {
+                return Ok(before + number - level_of.first);
+            }
+            before += level_of.grid.columns() as u64 * level_of.grid.rows() as u64;
+        }
+        Err(Error::Malformed {
+            what: "index",
+            offset: 0,
+            reason: "a tree was asked for by a tile that is no root",
+        })
+    }
+
+    /// The root of the tree of a number, or `None` where there is none.
+    pub fn tree(&self, number: u64) -> Option<LevelTile> {
+        let mut left = number;
+        for level in self.root_levels() {
+            let level = &self.levels[usize::from(level)];
+            let count = level.grid.columns() as u64 * level.grid.rows() as u64;
+            if left < count {
+                return self.tile(level.first + left);
+            }
+            left -= count;
+        }
+        None
+    }
+
+    /// All tiles of the tree of a root: the root first, then level by level, row by row.
+    pub fn tree_tiles(&self, root: LevelTile) -> Vec<LevelTile> {
+        let last = Self::storey(root.level);
+        (last..=root.level)
+            .rev()
+            .flat_map(|level| self.tiles_below(root, level))
+            .collect()
+    }
+
+    /// The tiles of a level that lie in a tile of a coarser one, row by row.
+    pub fn tiles_below(&self, tile: LevelTile, level: u8) -> Vec<LevelTile> {
+        let below = tile.level.saturating_sub(level);
+        let Some(grid) = self.grid(level) else {
+            return Vec::new();
+        };
+        let range = |first: usize, end: usize| (first << below)..((first + 1) << below).min(end);
+        let columns = range(tile.id.column, grid.columns());
+        range(tile.id.row, grid.rows())
+            .flat_map(|row| columns.clone().map(move |column| TileId { column, row }))
+            .map(|id| LevelTile { level, id })
+            .collect()
+    }
+
     /// The pixels of a tile in its level.
     pub fn window(&self, tile: LevelTile) -> Result<Window> {
         self.number(tile)?;
@@ -236,6 +344,29 @@ mod tests {
                 })
                 .is_err()
         );
+    }
+
+    #[test]
+    fn every_tile_belongs_to_one_tree() {
+        for (width, height) in [(1000, 700), (16, 9), (5000, 3), (900, 2300)] {
+            let levels = Pyramid::levels_for(width, height, 16);
+            let pyramid = Pyramid::new(width, height, 16, levels).unwrap();
+            let mut seen = vec![0; usize::try_from(pyramid.tiles()).unwrap()];
+            for number in 0..pyramid.trees() {
+                let root = pyramid.tree(number).unwrap();
+                assert_eq!(pyramid.tree_number(root).unwrap(), number);
+                assert_eq!(pyramid.parent(root), None);
+                let tiles = pyramid.tree_tiles(root);
+                assert_eq!(tiles[0], root);
+                for tile in tiles {
+                    assert_eq!(pyramid.root(tile), root);
+                    let number = usize::try_from(pyramid.number(tile).unwrap()).unwrap();
+                    seen[number] += 1;
+                }
+            }
+            assert!(seen.iter().all(|&count| count == 1), "{width}×{height}");
+            assert_eq!(pyramid.tree(pyramid.trees()), None);
+        }
     }
 
     #[test]

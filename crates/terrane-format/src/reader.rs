@@ -1,7 +1,7 @@
-//! Reads a file: one small read to open it, at most two more per tile.
+//! Reads a file: one small read to open it, one for a page of its index, and one for any records that lie below it.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "the index of a tile in a page is bounded by its length"
+    reason = "the index of a tree in a page is bounded by its length"
 )]
 
 use std::collections::HashMap;
@@ -10,25 +10,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crc32c::crc32c;
 
 use crate::header::{Extent, Header};
-use crate::index::{PageLocation, TileLocation};
-use crate::record::{self, Record};
+use crate::index::{PageLocation, TileLocation, TreeLocation};
+use crate::record;
 use crate::source::ByteSource;
-use crate::{Error, LevelTile, MemoryLimit, Result, Stored, limits};
+use crate::{Error, LevelTile, MemoryLimit, Result, limits};
 
-/// Entries of pages that are cached: a page of a large file has many.
-const CACHED_LOCATIONS: usize = 1 << 22;
+/// Records of pages that are cached: a page of a large file lists many.
+const CACHED_RECORDS: usize = 1 << 22;
+/// Parts of a file that are nearer than this are read as one.
+const NEAR: u64 = 2048;
 
 /// An open file.
 pub struct Reader {
     source: Box<dyn ByteSource>,
-    head: Vec<u8>,
+    /// The first bytes of the file, which came with the head.
+    start: Vec<u8>,
     header: Header,
+    head: usize,
     length: u64,
-    page_tiles: u32,
+    page_trees: u32,
     pages: Vec<PageLocation>,
     /// Pages that were read.
-    cached: Mutex<HashMap<usize, Arc<Vec<TileLocation>>>>,
+    cached: Mutex<HashMap<usize, Page>>,
 }
+
+type Page = Arc<Vec<TreeLocation>>;
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
@@ -43,24 +49,25 @@ impl std::fmt::Debug for Reader {
 impl Reader {
     /// Reads the head.
     pub fn open(source: Box<dyn ByteSource>) -> Result<Self> {
-        let head = source.read(0, limits::HEAD)?;
-        let (header, length, page_tiles, pages) = Header::parse(&head)?;
+        let start = source.read(0, limits::HEAD)?;
+        let head = Header::parse(&start)?;
         let found = source.length()?;
-        if found != length {
+        if found != head.file_length {
             return Err(Error::Length {
-                expected: length,
+                expected: head.file_length,
                 found,
             });
         }
         // Pages that share bytes would let a small file ask for any amount of memory.
-        let mut extents: Vec<(u64, u64)> = pages
+        let mut extents: Vec<(u64, u64)> = head
+            .pages
             .iter()
             .map(|page| (page.offset, u64::from(page.length)))
             .collect();
         extents.sort_unstable();
-        let mut end = limits::HEAD as u64;
+        let mut end = head.length as u64;
         for (offset, count) in extents {
-            if offset < end || count > length.saturating_sub(offset) {
+            if offset < end || count > found.saturating_sub(offset) {
                 return Err(Error::Malformed {
                     what: "index",
                     offset,
@@ -71,18 +78,19 @@ impl Reader {
         }
         Ok(Self {
             source,
-            head,
-            header,
-            length,
-            page_tiles,
-            pages,
+            start,
+            header: head.header,
+            head: head.length,
+            length: found,
+            page_trees: head.page_trees,
+            pages: head.pages,
             cached: Mutex::default(),
         })
     }
 
     /// The bytes of the head, which tell one version of a file from another.
     pub fn head(&self) -> &[u8] {
-        &self.head
+        &self.start[..self.head]
     }
 
     /// What the file holds.
@@ -95,93 +103,181 @@ impl Reader {
         self.length
     }
 
-    fn read(&self, what: &'static str, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let is_inside = offset >= limits::HEAD as u64
-            && offset
-                .checked_add(length)
-                .is_some_and(|end| end <= self.length);
-        let count = usize::try_from(length).ok().filter(|_| is_inside);
-        let Some(count) = count else {
-            return Err(Error::Malformed {
-                what,
-                offset,
-                reason: "it lies outside the file",
-            });
-        };
-        let bytes = self.source.read(offset, count)?;
-        if bytes.len() != count {
-            return Err(Error::Malformed {
-                what,
-                offset,
-                reason: "it ends too early",
-            });
+    /// Several parts of the file, each an offset and a length, in one round of reads.
+    fn read_all(&self, what: &'static str, parts: &[(u64, u64)]) -> Result<Vec<Vec<u8>>> {
+        for &(offset, length) in parts {
+            let is_inside = offset >= self.head as u64
+                && offset
+                    .checked_add(length)
+                    .is_some_and(|end| end <= self.length);
+            if !is_inside || usize::try_from(length).is_err() {
+                return Err(Error::Malformed {
+                    what,
+                    offset,
+                    reason: "it lies outside the file",
+                });
+            }
         }
-        Ok(bytes)
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_unstable_by_key(|&index| parts[index]);
+        // What lies together, and is not here yet, is read as one.
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        let in_start = |end: u64| end <= self.start.len() as u64;
+        for &index in &order {
+            let (offset, length) = parts[index];
+            let end = offset + length;
+            match runs.last_mut() {
+                _ if in_start(end) => {}
+                Some((_, run_end)) if offset <= run_end.saturating_add(NEAR) => {
+                    *run_end = end.max(*run_end);
+                }
+                _ => runs.push((offset, end)),
+            }
+        }
+        let asked: Vec<(u64, usize)> = runs
+            .iter()
+            .map(|&(offset, end)| (offset, (end - offset) as usize))
+            .collect();
+        let read = self.source.read_all(&asked)?;
+        parts
+            .iter()
+            .map(|&(offset, length)| {
+                let (bytes, first) = if in_start(offset + length) {
+                    (&self.start, 0)
+                } else {
+                    let run = runs.partition_point(|&(start, _)| start <= offset) - 1;
+                    (&read[run], runs[run].0)
+                };
+                let first = (offset - first) as usize;
+                let part = bytes.get(first..first + length as usize);
+                part.map(<[u8]>::to_vec).ok_or(Error::Malformed {
+                    what,
+                    offset,
+                    reason: "it ends too early",
+                })
+            })
+            .collect()
     }
 
-    fn page(&self, index: usize) -> Result<Arc<Vec<TileLocation>>> {
-        if let Some(page) = self
-            .cached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&index)
-        {
-            return Ok(Arc::clone(page));
+    fn read(&self, what: &'static str, offset: u64, length: u64) -> Result<Vec<u8>> {
+        let mut parts = self.read_all(what, &[(offset, length)])?;
+        Ok(parts.pop().unwrap_or_default())
+    }
+
+    fn cached(&self, index: usize) -> Option<Page> {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.get(&index).cloned()
+    }
+
+    /// Pages of the index, of which those that are not here are read at once.
+    fn pages(&self, indices: &[usize]) -> Result<HashMap<usize, Page>> {
+        let mut found = HashMap::new();
+        let mut missing = Vec::new();
+        for &index in indices {
+            match self.cached(index) {
+                Some(page) => _ = found.insert(index, page),
+                None => missing.push(index),
+            }
         }
-        let location = self.pages[index];
-        let bytes = self.read("index", location.offset, location.length.into())?;
-        let first = index as u64 * u64::from(self.page_tiles);
-        let tiles = (self.header.pyramid.tiles() - first).min(self.page_tiles.into());
-        let page = Arc::new(location.parse(&bytes, tiles)?);
+        missing.sort_unstable();
+        missing.dedup();
+        let parts: Vec<(u64, u64)> = missing
+            .iter()
+            .map(|&index| (self.pages[index].offset, self.pages[index].length.into()))
+            .collect();
+        let read = self.read_all("index", &parts)?;
+        for (index, bytes) in missing.into_iter().zip(read) {
+            let first = index as u64 * u64::from(self.page_trees);
+            let pyramid = &self.header.pyramid;
+            let records: Vec<usize> = (first..pyramid.trees())
+                .take(self.page_trees as usize)
+                .filter_map(|number| pyramid.tree(number))
+                .map(|root| pyramid.tree_tiles(root).len())
+                .collect();
+            let page = Arc::new(self.pages[index].parse(&bytes, &records)?);
+            self.keep(index, &page);
+            found.insert(index, page);
+        }
+        Ok(found)
+    }
+
+    fn keep(&self, index: usize, page: &Page) {
+        let records = |page: &Page| -> usize { page.iter().map(|tree| tree.lengths.len()).sum() };
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries: usize = cached.values().map(|page| page.len()).sum();
-        if entries + page.len() > CACHED_LOCATIONS {
+        let kept: usize = cached.values().map(records).sum();
+        if kept + records(page) > CACHED_RECORDS {
             cached.clear();
         }
-        cached.insert(index, Arc::clone(&page));
-        drop(cached);
-        Ok(page)
+        cached.insert(index, Arc::clone(page));
+    }
+
+    /// The page of a tile, its tree in the page, and its place in the tree.
+    fn place(&self, tile: LevelTile) -> Result<(usize, usize, usize)> {
+        let pyramid = &self.header.pyramid;
+        pyramid.number(tile)?;
+        let root = pyramid.root(tile);
+        let number = pyramid.tree_number(root)?;
+        let per_page = u64::from(self.page_trees);
+        let coarser = (tile.level + 1..=root.level)
+            .map(|level| pyramid.tiles_below(root, level).len())
+            .sum::<usize>();
+        let beside = pyramid.tiles_below(root, tile.level);
+        let index = beside.iter().position(|&other| other == tile);
+        Ok((
+            (number / per_page) as usize,
+            (number % per_page) as usize,
+            coarser + index.unwrap_or(0),
+        ))
+    }
+
+    /// Where the records of tiles are; `None` for those without data.
+    fn locate_all(&self, tiles: &[LevelTile]) -> Result<Vec<Option<TileLocation>>> {
+        let places = tiles
+            .iter()
+            .map(|&tile| self.place(tile))
+            .collect::<Result<Vec<_>>>()?;
+        let indices: Vec<usize> = places.iter().map(|&(page, ..)| page).collect();
+        let pages = self.pages(&indices)?;
+        Ok(places
+            .into_iter()
+            .map(|(page, tree, record)| {
+                let tree = pages.get(&page)?.get(tree)?;
+                let location = tree.record(record);
+                (location.length > 0).then_some(location)
+            })
+            .collect())
     }
 
     /// Where the record of a tile is; `None` where it has no data.
     pub fn locate(&self, tile: LevelTile) -> Result<Option<TileLocation>> {
-        let number = self.header.pyramid.number(tile)?;
-        let per_page = u64::from(self.page_tiles);
-        let page = self.page((number / per_page) as usize)?;
-        let location = page[(number % per_page) as usize];
-        Ok((location.length > 0).then_some(location))
+        Ok(self.locate_all(&[tile])?.pop().flatten())
+    }
+
+    /// The records of tiles in at most two rounds of reads, each checked by itself; `None` for those without data.
+    pub fn records(&self, tiles: &[LevelTile]) -> Result<Vec<Result<Option<Vec<u8>>>>> {
+        let located = self.locate_all(tiles)?;
+        let parts: Vec<(u64, u64)> = located
+            .iter()
+            .flatten()
+            .map(|location| (location.offset, location.length))
+            .collect();
+        let mut read = self.read_all("tile", &parts)?.into_iter();
+        tiles
+            .iter()
+            .zip(located)
+            .map(|(&tile, location)| {
+                let bytes = location.and_then(|_| read.next());
+                let number = self.header.pyramid.number(tile)?;
+                Ok(bytes
+                    .map(|bytes| record::check(&bytes, number).map(|()| bytes))
+                    .transpose())
+            })
+            .collect()
     }
 
     /// The bytes of a tile, checked; `None` where it has no data.
     pub fn bytes(&self, tile: LevelTile) -> Result<Option<Vec<u8>>> {
-        let Some(location) = self.locate(tile)? else {
-            return Ok(None);
-        };
-        let bytes = self.read("tile", location.offset, location.length)?;
-        record::check(&bytes, self.header.pyramid.number(tile)?)?;
-        Ok(Some(bytes))
-    }
-
-    /// A tile; `None` where it has no data.
-    pub fn tile(&self, tile: LevelTile) -> Result<Option<Record>> {
-        let number = self.header.pyramid.number(tile)?;
-        let window = self.header.pyramid.window(tile)?;
-        let Some(bytes) = self.bytes(tile)? else {
-            return Ok(None);
-        };
-        let record = Record::parse(&bytes, number, window)?;
-        // A tile that the method's codec leaves alone is stored as integers.
-        let stored = record.layer.stored();
-        let is_of_method = [Stored::Integers, self.header.method.stored()].contains(&stored);
-        if is_of_method {
-            Ok(Some(record))
-        } else {
-            Err(Error::Malformed {
-                what: "tile",
-                offset: record::KIND_OFFSET,
-                reason: "its kind does not belong to the file's method",
-            })
-        }
+        self.records(&[tile])?.pop().unwrap_or(Ok(None))
     }
 
     /// The model inside the file, where there is one and memory allows.
@@ -210,7 +306,7 @@ impl Reader {
 
     /// Checks that every byte of the file belongs to exactly one part; the checksums of tiles are left to [`Reader::bytes`].
     pub fn check_layout(&self) -> Result<()> {
-        let mut parts = vec![(0, limits::HEAD as u64)];
+        let mut parts = vec![(0, self.head as u64)];
         parts.extend(
             self.pages
                 .iter()
@@ -224,12 +320,10 @@ impl Reader {
                 .map(|extent| (extent.offset, extent.length)),
         );
         for index in 0..self.pages.len() {
-            parts.extend(
-                self.page(index)?
-                    .iter()
-                    .filter(|location| location.length > 0)
-                    .map(|location| (location.offset, location.length)),
-            );
+            for page in self.pages(&[index])?.values() {
+                let trees = page.iter().filter(|tree| !tree.lengths.is_empty());
+                parts.extend(trees.map(|tree| (tree.offset, tree.length())));
+            }
         }
         parts.sort_unstable();
         let mut end = 0;
@@ -262,19 +356,18 @@ mod tests {
     use crate::header::tests::{full, least, seal};
     use crate::index::page;
     use crate::{
-        IntegerScale, Integers, Layer, Method, Pyramid, Statistics, TileId, TileStatistics,
+        IntegerScale, Integers, Layer, Method, Pyramid, Record, Statistics, Stored, TileId,
         WaveletLayer, Writer,
     };
 
     /// The record of a tile of 16 by 16 pixels.
     fn record(number: u64, layer: Layer) -> Vec<u8> {
         let record = Record {
-            statistics: TileStatistics::default(),
             missing: None,
             layer,
             residual: None,
         };
-        record.to_bytes(number, 16)
+        record.to_bytes(number, 16, None)
     }
 
     fn integers(first: i64) -> Layer {
@@ -288,12 +381,28 @@ mod tests {
     }
 
     fn file(header: Header, model: &[u8], tiles: &[(u64, Vec<u8>)]) -> Vec<u8> {
-        let mut writer = Writer::create(Cursor::new(Vec::new()), header).unwrap();
+        // Files of one level: every tile is a tree, with the tile's number.
+        let mut writer =
+            Writer::create(Cursor::new(Vec::new()), header, !model.is_empty()).unwrap();
         writer.embed_model(model).unwrap();
         for (number, record) in tiles {
-            writer.tile(*number, record).unwrap();
+            writer.tree(*number, std::slice::from_ref(record)).unwrap();
         }
-        writer.finish(Statistics::default()).unwrap().into_inner()
+        let file = writer.finish(Statistics::default(), Vec::new()).unwrap();
+        file.into_inner()
+    }
+
+    /// A tile of a file of one level.
+    fn parse(reader: &Reader, tile: LevelTile) -> Result<Option<Record>> {
+        let number = reader.header.pyramid.number(tile)?;
+        let window = reader.header.pyramid.window(tile)?;
+        let bytes = reader.bytes(tile)?;
+        let record = bytes.map(|bytes| Record::parse(&bytes, number, window, None));
+        let record = record.transpose()?;
+        if let Some(record) = &record {
+            record.check_method(reader.header.method)?;
+        }
+        Ok(record)
     }
 
     fn small() -> Vec<u8> {
@@ -315,7 +424,7 @@ mod tests {
 
     #[test]
     fn tiles_come_back_from_any_page() {
-        // 69 by 69 tiles: more than a page of 4096 holds.
+        // 69 by 69 trees of a tile: 75 pages.
         let header = Header {
             pyramid: Pyramid::new(1104, 1104, 16, 1).unwrap(),
             ..least()
@@ -323,18 +432,18 @@ mod tests {
         let numbers = [0_u64, 68, 4095, 4096, 4760];
         let tiles = numbers.map(|number| (number, record(number, integers(number.cast_signed()))));
         let reader = open(file(header, &[], &tiles)).unwrap();
-        assert_eq!(reader.pages.len(), 2);
+        assert_eq!(reader.pages.len(), 75);
         reader.check_layout().unwrap();
         for number in 0..4761 {
             let tile = reader.header().pyramid.tile(number).unwrap();
-            let found = reader.tile(tile).unwrap();
+            let found = parse(&reader, tile).unwrap();
             let expected = numbers.contains(&number);
             assert_eq!(
                 found.map(|record| record.layer),
                 expected.then(|| integers(number.cast_signed()))
             );
         }
-        assert!(reader.tile(tile(69, 0)).is_err());
+        assert!(parse(&reader, tile(69, 0)).is_err());
     }
 
     #[test]
@@ -351,13 +460,14 @@ mod tests {
     #[test]
     fn no_flipped_bit_of_a_tile_or_page_goes_unnoticed() {
         let bytes = small();
-        for bit in limits::HEAD * 8..bytes.len() * 8 {
+        let head = open(bytes.clone()).unwrap().head;
+        for bit in head * 8..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let reader = open(flipped).unwrap();
             let tiles = [[0, 0], [1, 0], [0, 1]].map(|[column, row]| tile(column, row));
             assert!(
-                tiles.iter().any(|&tile| reader.tile(tile).is_err()),
+                tiles.iter().any(|&tile| parse(&reader, tile).is_err()),
                 "{bit}"
             );
         }
@@ -373,9 +483,9 @@ mod tests {
         let (a, b, length) = (a.offset as usize, b.offset as usize, a.length as usize);
         bytes.copy_within(a..a + length, b);
         let reader = open(bytes).unwrap();
-        reader.tile(tile(0, 0)).unwrap();
+        parse(&reader, tile(0, 0)).unwrap();
         assert!(matches!(
-            reader.tile(tile(1, 0)),
+            parse(&reader, tile(1, 0)),
             Err(Error::Checksum { what: "tile", .. })
         ));
     }
@@ -397,7 +507,7 @@ mod tests {
                 (2, record(2, wavelet.clone())),
             ];
             let reader = open(file(header, &[], &tiles)).unwrap();
-            let is_read = [0, 1, 2].map(|column| reader.tile(tile(column, 0)).is_ok());
+            let is_read = [0, 1, 2].map(|column| parse(&reader, tile(column, 0)).is_ok());
             let stored = method.stored();
             let expected = [true, stored == Stored::Tokens, stored == Stored::Wavelet];
             assert_eq!(is_read, expected, "{method}");
@@ -408,6 +518,7 @@ mod tests {
     fn a_model_comes_back_checked_and_within_memory() {
         let mut header = full();
         header.pyramid = Pyramid::new(40, 30, 16, 1).unwrap();
+        header.overviews.clear();
         let mut bytes = file(header, b"a model", &[]);
         let memory = MemoryLimit { bytes: 21 };
         let model = open(bytes.clone()).unwrap().embedded_model(memory);
@@ -417,7 +528,8 @@ mod tests {
             open(bytes.clone()).unwrap().embedded_model(memory_less),
             Err(Error::Memory(_))
         ));
-        bytes[limits::HEAD] ^= 1;
+        let head = open(bytes.clone()).unwrap().head;
+        bytes[head] ^= 1;
         assert!(matches!(
             open(bytes).unwrap().embedded_model(memory),
             Err(Error::Checksum { what: "model", .. })
@@ -432,16 +544,22 @@ mod tests {
     }
 
     /// A file with an index that somebody made up: pages of bytes, wherever they are said to be.
-    fn made_up(header: &Header, pages: &[PageLocation], page_tiles: u32, rest: &[u8]) -> Vec<u8> {
-        let length = limits::HEAD as u64 + rest.len() as u64;
-        let mut bytes = header.to_bytes(length, page_tiles, pages).unwrap();
+    fn made_up(header: &Header, pages: &[PageLocation], page_trees: u32, rest: &[u8]) -> Vec<u8> {
+        let head = header.to_bytes(0, page_trees, pages).unwrap().len();
+        let length = head as u64 + rest.len() as u64;
+        let mut bytes = header.to_bytes(length, page_trees, pages).unwrap();
         bytes.extend_from_slice(rest);
         bytes
     }
 
     #[test]
     fn pages_that_overlap_or_lie_outside_are_refused() {
-        let head = limits::HEAD as u64;
+        let nowhere = PageLocation {
+            offset: 0,
+            length: 0,
+            crc: 0,
+        };
+        let head = made_up(&least(), &[nowhere; 2], 3, &[]).len() as u64;
         let pages = |all: &[(u64, u32)]| -> Vec<PageLocation> {
             all.iter()
                 .map(|&(offset, length)| PageLocation {
@@ -470,20 +588,28 @@ mod tests {
 
     #[test]
     fn tiles_outside_the_file_are_refused() {
-        let head = limits::HEAD as u64;
+        let nowhere = PageLocation {
+            offset: 0,
+            length: 0,
+            crc: 0,
+        };
+        let head = made_up(&least(), &[nowhere], 64, &[]).len() as u64;
         for (offset, length) in [(0, 10), (head - 1, 2), (head, 1 << 30), (u64::MAX - 9, 9)] {
-            let mut locations = [TileLocation::default(); 6];
-            locations[4] = TileLocation { offset, length };
+            let mut locations = vec![TreeLocation::default(); 6];
+            locations[4] = TreeLocation {
+                offset,
+                lengths: vec![length],
+            };
             let bytes = page(&locations);
             let location = PageLocation {
                 offset: head,
                 length: bytes.len() as u32,
                 crc: crc32c(&bytes),
             };
-            let reader = open(made_up(&least(), &[location], 4096, &bytes)).unwrap();
-            assert!(reader.tile(tile(0, 0)).unwrap().is_none());
+            let reader = open(made_up(&least(), &[location], 64, &bytes)).unwrap();
+            assert!(parse(&reader, tile(0, 0)).unwrap().is_none());
             assert!(matches!(
-                reader.tile(tile(1, 1)),
+                parse(&reader, tile(1, 1)),
                 Err(Error::Malformed { what: "tile", .. })
             ));
             assert!(reader.check_layout().is_err());

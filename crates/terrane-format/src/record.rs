@@ -1,4 +1,6 @@
-//! One tile in the file: what is known of it, its mask, its layer of symbols, and the residual of that layer.
+//! One tile in the file: its mask, its layer of symbols, and the residual of that layer.
+//!
+//! A tile of a tree of wavelets holds what the tile above it does not: the details of one level, and where its mask differs.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -9,20 +11,8 @@ use crc32c::{crc32c, crc32c_append};
 
 use crate::bytes::{Cursor, Put};
 use crate::integers::{self, Prediction};
-use crate::{Error, Result, Stored, Window, mask};
-
-/// What is known of the valid heights of a tile.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct TileStatistics {
-    /// Root of the mean square error.
-    pub rmse_m: f32,
-    /// Largest error.
-    pub max_error_m: f32,
-    /// Lowest decoded height.
-    pub lowest_m: f32,
-    /// Highest.
-    pub highest_m: f32,
-}
+use crate::mask::{self, ParentMask};
+use crate::{Error, Method, Result, Stored, Window};
 
 /// What an integer means as a height.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,15 +65,24 @@ pub struct Integers {
     pub values: Vec<i64>,
 }
 
-/// The heights of a tile as wavelet coefficients, which only a context model can read.
+/// The picture of a root as wavelet coefficients, which only a context model can read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaveletLayer {
     /// Whether every height comes back as an integer number of steps.
     pub is_lossless: bool,
-    /// Metres per step; a 32-bit float where something may be lost.
+    /// Metres per step of the whole tree; a 32-bit float where something may be lost.
     pub step_m: f64,
-    /// Steps that are added to all heights.
+    /// Steps that are added to all heights of the tree.
     pub offset: i64,
+    /// The coded coefficients.
+    pub bytes: Vec<u8>,
+}
+
+/// The details of a tile below another: three subbands of one level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Details {
+    /// By how many 16ths of the tree's step its own is longer.
+    pub coarser: u16,
     /// The coded coefficients.
     pub bytes: Vec<u8>,
 }
@@ -95,8 +94,10 @@ pub enum Layer {
     Integers(Integers),
     /// Coded tokens, which only the model's tables can read.
     Tokens(Vec<u8>),
-    /// Wavelet coefficients.
+    /// Wavelet coefficients of a picture.
     Wavelet(WaveletLayer),
+    /// Wavelet coefficients of one level.
+    Details(Details),
 }
 
 /// The residual of the layer, in steps.
@@ -111,8 +112,6 @@ pub struct Residual {
 /// A tile with data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// What is known of it.
-    pub statistics: TileStatistics,
     /// Pixels without data, where there are some.
     pub missing: Option<Vec<bool>>,
     /// The method's part.
@@ -124,36 +123,70 @@ pub struct Record {
 const KIND_INTEGERS: u8 = 0;
 const KIND_TOKENS: u8 = 1;
 const KIND_WAVELET: u8 = 2;
-const HAS_MASK: u8 = 1;
-const HAS_RESIDUAL: u8 = 2;
+const KIND_DETAILS: u8 = 3;
+const KIND: u8 = 3;
+const HAS_MASK: u8 = 4;
+const HAS_RESIDUAL: u8 = 8;
 /// Bytes of the checksum before a record.
 const CRC: usize = 4;
-/// Where the statistics lie: behind the checksum, the kind and the flags.
-const STATISTICS_OFFSET: usize = CRC + 2;
-/// Bytes of the statistics.
-const STATISTICS: usize = 4 * 4;
 /// Where a record says its kind.
-pub(crate) const KIND_OFFSET: u64 = CRC as u64;
+const KIND_OFFSET: u64 = CRC as u64;
 
-/// A record whose symbols are coded, without its statistics and its checksum.
+/// A record whose symbols are coded, without its checksum.
 #[derive(Debug, Clone)]
-pub struct CodedRecord(Vec<u8>);
+pub struct CodedRecord {
+    bytes: Vec<u8>,
+    parts: RecordParts,
+}
+
+/// Where the bytes of records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordParts {
+    /// Checksums, kinds and lengths.
+    pub framing: u64,
+    /// Masks.
+    pub mask: u64,
+    /// Layers.
+    pub layer: u64,
+    /// Residuals.
+    pub residual: u64,
+}
+
+impl RecordParts {
+    /// The parts of a record.
+    pub fn of(bytes: &[u8]) -> Result<Self> {
+        Ok(split(bytes)?.parts)
+    }
+
+    /// Bytes of all.
+    pub fn total(&self) -> u64 {
+        self.framing + self.mask + self.layer + self.residual
+    }
+
+    /// Adds those of another record.
+    pub fn add(&mut self, other: &Self) {
+        self.framing += other.framing;
+        self.mask += other.mask;
+        self.layer += other.layer;
+        self.residual += other.residual;
+    }
+}
 
 impl CodedRecord {
     /// Its bytes in a file.
     #[expect(clippy::len_without_is_empty, reason = "no record is empty")]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
+    }
+
+    /// Where its bytes are.
+    pub fn parts(&self) -> RecordParts {
+        self.parts
     }
 
     /// The record as it is written; its checksum covers its number too, so that a tile at another's index is noticed.
-    pub fn seal(self, statistics: TileStatistics, number: u64) -> Vec<u8> {
-        let Self(mut bytes) = self;
-        let s = &statistics;
-        let values = [s.rmse_m, s.max_error_m, s.lowest_m, s.highest_m];
-        for (slot, value) in bytes[STATISTICS_OFFSET..].chunks_exact_mut(4).zip(values) {
-            slot.copy_from_slice(&value.to_le_bytes());
-        }
+    pub fn seal(self, number: u64) -> Vec<u8> {
+        let mut bytes = self.bytes;
         let crc = checksum(&bytes, number);
         bytes[..CRC].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -166,19 +199,63 @@ impl Layer {
         match self {
             Self::Integers(_) => Stored::Integers,
             Self::Tokens(_) => Stored::Tokens,
-            Self::Wavelet(_) => Stored::Wavelet,
+            Self::Wavelet(_) | Self::Details(_) => Stored::Wavelet,
         }
     }
 }
 
+/// The parts of a record, as bytes.
+struct Split<'a> {
+    kind: u8,
+    mask: Option<&'a [u8]>,
+    layer: &'a [u8],
+    residual: Option<&'a [u8]>,
+    parts: RecordParts,
+}
+
+fn split(bytes: &[u8]) -> Result<Split<'_>> {
+    let mut cursor = Cursor::new(bytes, "tile");
+    cursor.take(CRC)?;
+    let kind = cursor.u8()?;
+    if kind & !(KIND | HAS_MASK | HAS_RESIDUAL) != 0 {
+        return Err(Error::Unsupported {
+            what: "kind of tile",
+            value: kind.to_string(),
+        });
+    }
+    let mask = match kind & HAS_MASK {
+        0 => None,
+        _ => Some(cursor.block()?),
+    };
+    let (layer, residual) = match kind & HAS_RESIDUAL {
+        0 => (cursor.rest(), None),
+        _ => (cursor.block()?, Some(cursor.rest())),
+    };
+    let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len) as u64;
+    let mut parts = RecordParts {
+        framing: 0,
+        mask: length(mask),
+        layer: layer.len() as u64,
+        residual: length(residual),
+    };
+    parts.framing = bytes.len() as u64 - parts.total();
+    Ok(Split {
+        kind: kind & KIND,
+        mask,
+        layer,
+        residual,
+        parts,
+    })
+}
+
 impl Record {
     /// The record as bytes, as [`CodedRecord::seal`] makes them.
-    pub fn to_bytes(&self, number: u64, width: usize) -> Vec<u8> {
-        self.code(width).seal(self.statistics, number)
+    pub fn to_bytes(&self, number: u64, width: usize, parent: Option<&ParentMask>) -> Vec<u8> {
+        self.code(width, parent).seal(number)
     }
 
-    /// Codes everything but the statistics, which are known only when a candidate has been chosen.
-    pub fn code(&self, width: usize) -> CodedRecord {
+    /// Codes everything but the checksum; `parent` is the mask of the tile above, in a tree.
+    pub fn code(&self, width: usize, parent: Option<&ParentMask>) -> CodedRecord {
         let missing = self.missing.as_deref();
         let (kind, layer) = match &self.layer {
             Layer::Integers(integers) => {
@@ -206,19 +283,34 @@ impl Record {
                 bytes.extend_from_slice(&wavelet.bytes);
                 (KIND_WAVELET, bytes)
             }
+            Layer::Details(details) => {
+                let mut bytes = Vec::with_capacity(details.bytes.len() + 1);
+                bytes.put_varint(details.coarser.into());
+                bytes.extend_from_slice(&details.bytes);
+                (KIND_DETAILS, bytes)
+            }
         };
+        let inherited = parent
+            .zip(missing)
+            .and_then(|(parent, missing)| parent.inherited(width, missing.len() / width.max(1)));
+        let has_mask = missing.is_some() && inherited.as_deref() != missing;
         let mut bytes = vec![0; CRC];
-        bytes.push(kind);
         bytes.push(
-            u8::from(missing.is_some()) * HAS_MASK
+            kind + u8::from(has_mask) * HAS_MASK
                 + u8::from(self.residual.is_some()) * HAS_RESIDUAL,
         );
-        bytes.extend([0; STATISTICS]);
-        if let Some(missing) = missing {
-            bytes.put_block(&mask::encode(missing, width));
+        let mut parts = RecordParts {
+            layer: layer.len() as u64,
+            ..RecordParts::default()
+        };
+        if let Some(missing) = missing.filter(|_| has_mask) {
+            let mask = mask::encode(missing, width, parent);
+            parts.mask = mask.len() as u64;
+            bytes.put_block(&mask);
         }
-        bytes.put_block(&layer);
         if let Some(residual) = &self.residual {
+            bytes.put_block(&layer);
+            let start = bytes.len();
             bytes.extend(residual.step_m.to_le_bytes());
             bytes.extend(integers::encode(
                 &residual.values,
@@ -226,34 +318,31 @@ impl Record {
                 Prediction::Zero,
                 missing,
             ));
+            parts.residual = (bytes.len() - start) as u64;
+        } else {
+            bytes.extend_from_slice(&layer);
         }
-        CodedRecord(bytes)
+        parts.framing = bytes.len() as u64 - parts.total();
+        CodedRecord { bytes, parts }
     }
 
-    /// Reads the record of a tile that covers a window.
-    pub fn parse(bytes: &[u8], number: u64, window: Window) -> Result<Self> {
+    /// Reads the record of a tile that covers a window; `parent` is the mask of the tile above, in a tree.
+    pub fn parse(
+        bytes: &[u8],
+        number: u64,
+        window: Window,
+        parent: Option<&ParentMask>,
+    ) -> Result<Self> {
         check(bytes, number)?;
-        let mut cursor = Cursor::new(bytes, "tile");
-        cursor.take(CRC)?;
-        let kind = cursor.u8()?;
-        let flags = cursor.u8()?;
-        if flags & !(HAS_MASK | HAS_RESIDUAL) != 0 {
-            return Err(Error::Unsupported {
-                what: "tile flags",
-                value: flags.to_string(),
-            });
-        }
-        let [rmse_m, max_error_m, lowest_m, highest_m] =
-            [cursor.f32()?, cursor.f32()?, cursor.f32()?, cursor.f32()?];
+        let split = split(bytes)?;
         let (width, height) = (window.width, window.height);
-        let missing = match flags & HAS_MASK {
-            0 => None,
-            _ => Some(mask::decode(cursor.block()?, width, height)?),
+        let missing = match split.mask {
+            Some(mask) => Some(mask::decode(mask, width, height, parent)?),
+            None => parent.and_then(|parent| parent.inherited(width, height)),
         };
-        let coded = cursor.block()?;
-        let layer = match kind {
+        let layer = match split.kind {
             KIND_INTEGERS => {
-                let mut cursor = Cursor::new(coded, "tile's integers");
+                let mut cursor = Cursor::new(split.layer, "tile's integers");
                 let scale = IntegerScale::from_stored([cursor.f64()?, cursor.f64()?])
                     .ok_or_else(|| cursor.malformed("its step or origin is no number of metres"))?;
                 let values = integers::decode(
@@ -265,51 +354,56 @@ impl Record {
                 )?;
                 Layer::Integers(Integers { scale, values })
             }
-            KIND_TOKENS => Layer::Tokens(coded.to_vec()),
-            KIND_WAVELET => Layer::Wavelet(parse_wavelet(coded)?),
-            other => {
-                return Err(Error::Unsupported {
-                    what: "kind of tile",
-                    value: other.to_string(),
-                });
+            KIND_TOKENS => Layer::Tokens(split.layer.to_vec()),
+            KIND_WAVELET => Layer::Wavelet(parse_wavelet(split.layer)?),
+            _ => {
+                let mut cursor = Cursor::new(split.layer, "tile's details");
+                let coarser = cursor.varint()?;
+                let coarser = u16::try_from(coarser)
+                    .map_err(|_| cursor.malformed("its step is no number of metres"))?;
+                let bytes = cursor.rest().to_vec();
+                Layer::Details(Details { coarser, bytes })
             }
         };
-        let residual = if flags & HAS_RESIDUAL == 0 {
-            None
-        } else {
-            let step_m = cursor.f64()?;
-            if !(step_m > 0.0 && step_m.is_finite()) {
-                return Err(cursor.malformed("the step of its residual is no number of metres"));
+        let residual = match split.residual {
+            None => None,
+            Some(bytes) => {
+                let mut cursor = Cursor::new(bytes, "tile's residual");
+                let step_m = cursor.f64()?;
+                if !(step_m > 0.0 && step_m.is_finite()) {
+                    return Err(cursor.malformed("its step is no number of metres"));
+                }
+                let is_lossy = match &layer {
+                    Layer::Integers(_) => false,
+                    Layer::Tokens(_) | Layer::Details(_) => true,
+                    Layer::Wavelet(wavelet) => !wavelet.is_lossless,
+                };
+                if !is_lossy {
+                    return Err(cursor.malformed("its layer leaves none"));
+                }
+                let missing = missing.as_deref();
+                let coded = cursor.rest();
+                let values =
+                    integers::decode(coded, width, width * height, Prediction::Zero, missing)?;
+                Some(Residual { step_m, values })
             }
-            let is_lossy = match &layer {
-                Layer::Integers(_) => false,
-                Layer::Tokens(_) => true,
-                Layer::Wavelet(wavelet) => !wavelet.is_lossless,
-            };
-            if !is_lossy {
-                return Err(cursor.malformed("its layer leaves no residual"));
-            }
-            let coded = cursor.rest();
-            let values = integers::decode(
-                coded,
-                width,
-                width * height,
-                Prediction::Zero,
-                missing.as_deref(),
-            )?;
-            Some(Residual { step_m, values })
         };
-        cursor.end()?;
         Ok(Self {
-            statistics: TileStatistics {
-                rmse_m,
-                max_error_m,
-                lowest_m,
-                highest_m,
-            },
             missing,
             layer,
             residual,
+        })
+    }
+
+    /// Refuses a record that does not belong to a method: one that its codec leaves alone is stored as integers.
+    pub fn check_method(&self, method: Method) -> Result<()> {
+        if [Stored::Integers, method.stored()].contains(&self.layer.stored()) {
+            return Ok(());
+        }
+        Err(Error::Malformed {
+            what: "tile",
+            offset: KIND_OFFSET,
+            reason: "its kind does not belong to the file's method",
         })
     }
 }
@@ -393,12 +487,6 @@ mod tests {
             })
             .collect::<Vec<i64>>();
         Record {
-            statistics: TileStatistics {
-                rmse_m: 0.25,
-                max_error_m: 0.5,
-                lowest_m: -3.0,
-                highest_m: 9.0,
-            },
             missing: Some(missing),
             layer: Layer::Tokens(vec![1, 2, 3, 4, 5]),
             residual: Some(Residual {
@@ -419,7 +507,7 @@ mod tests {
     fn records_come_back() {
         let record = record();
         assert_eq!(
-            Record::parse(&record.to_bytes(7, 12), 7, WINDOW).unwrap(),
+            Record::parse(&record.to_bytes(7, 12, None), 7, WINDOW, None).unwrap(),
             record
         );
         for (is_lossless, step_m) in [(false, 0.25), (true, 0.01)] {
@@ -434,9 +522,22 @@ mod tests {
                 residual: record.residual.clone().filter(|_| !is_lossless),
                 ..record.clone()
             };
-            let bytes = record.to_bytes(3, 12);
-            assert_eq!(Record::parse(&bytes, 3, WINDOW).unwrap(), record);
+            let bytes = record.to_bytes(3, 12, None);
+            assert_eq!(Record::parse(&bytes, 3, WINDOW, None).unwrap(), record);
         }
+        let details = Details {
+            coarser: 300,
+            bytes: vec![1, 2],
+        };
+        let below = Record {
+            layer: Layer::Details(details),
+            ..record.clone()
+        };
+        let bytes = below.to_bytes(3, 12, None);
+        assert_eq!(Record::parse(&bytes, 3, WINDOW, None).unwrap(), below);
+        let parts = RecordParts::of(&bytes).unwrap();
+        assert_eq!((parts.total(), parts.layer), (bytes.len() as u64, 4));
+        assert_eq!(below.code(12, None).parts(), parts);
         let integers = Integers {
             scale: IntegerScale::Step {
                 origin_m: 400.0,
@@ -455,23 +556,44 @@ mod tests {
                 residual: None,
                 ..record.clone()
             };
-            let bytes = record.to_bytes(1, 12);
-            assert_eq!(Record::parse(&bytes, 1, WINDOW).unwrap(), record);
+            let bytes = record.to_bytes(1, 12, None);
+            assert_eq!(Record::parse(&bytes, 1, WINDOW, None).unwrap(), record);
         }
     }
 
     #[test]
     fn no_flipped_bit_and_no_cut_goes_unnoticed() {
-        let bytes = record().to_bytes(7, 12);
+        let bytes = record().to_bytes(7, 12, None);
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Record::parse(&flipped, 7, WINDOW).is_err());
+            assert!(Record::parse(&flipped, 7, WINDOW, None).is_err());
         }
         for cut in 0..bytes.len() {
-            assert!(Record::parse(&bytes[..cut], 7, WINDOW).is_err());
+            assert!(Record::parse(&bytes[..cut], 7, WINDOW, None).is_err());
         }
-        assert!(Record::parse(&bytes, 8, WINDOW).is_err());
+        assert!(Record::parse(&bytes, 8, WINDOW, None).is_err());
+    }
+
+    #[test]
+    fn a_mask_that_follows_from_the_tile_above_is_not_stored() {
+        let above: Vec<bool> = (0..10 * 5).map(|index| index % 10 > 6).collect();
+        let parent = ParentMask {
+            missing: Some(&above),
+            width: 10,
+            column: 2,
+            row: 1,
+        };
+        let record = Record {
+            missing: parent.inherited(12, 7),
+            residual: None,
+            ..record()
+        };
+        assert!(record.missing.is_some());
+        let bytes = record.to_bytes(7, 12, Some(&parent));
+        assert_eq!(RecordParts::of(&bytes).unwrap().mask, 0);
+        let back = Record::parse(&bytes, 7, WINDOW, Some(&parent)).unwrap();
+        assert_eq!(back, record);
     }
 
     #[test]
@@ -498,14 +620,14 @@ mod tests {
 
     #[test]
     fn bytes_with_a_right_checksum_are_still_not_trusted() {
-        let bytes = record().to_bytes(7, 12);
+        let bytes = record().to_bytes(7, 12, None);
         for offset in CRC..bytes.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut changed = bytes.clone();
                 changed[offset] = value;
                 let crc = checksum(&changed, 7);
                 changed[..CRC].copy_from_slice(&crc.to_le_bytes());
-                let _ = Record::parse(&changed, 7, WINDOW);
+                let _ = Record::parse(&changed, 7, WINDOW, None);
             }
         }
     }

@@ -11,6 +11,14 @@ pub trait ByteSource: Send + Sync {
     /// Bytes from an offset on; fewer where the file ends before.
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>>;
 
+    /// Several parts at once, each an offset and a length; a remote source asks for them side by side.
+    fn read_all(&self, parts: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+        parts
+            .iter()
+            .map(|&(offset, length)| self.read(offset, length))
+            .collect()
+    }
+
     /// The length of all; a remote source may know it only after the first read.
     fn length(&self) -> Result<u64>;
 }

@@ -1,4 +1,4 @@
-//! Writes a file: tiles as they come, then the index, then the head in the space that was reserved for it.
+//! Writes a file: trees as they come, then the index, then the head in the space that was reserved for it.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "pages are bounded by the limits"
@@ -9,8 +9,8 @@ use std::io::{Seek, SeekFrom, Write};
 
 use crc32c::crc32c;
 
-use crate::header::{Extent, Header, Statistics};
-use crate::index::{PageLocation, TileLocation, page, tiles_per_page};
+use crate::header::{Extent, Header, OverviewStatistics, Statistics};
+use crate::index::{PageLocation, TreeLocation, page, trees_per_page};
 use crate::{Error, Result, limits};
 
 /// A file that is being written.
@@ -18,33 +18,42 @@ use crate::{Error, Result, limits};
 pub struct Writer<W> {
     file: W,
     header: Header,
-    /// The tiles that have data: a raster may be nearly empty.
-    locations: BTreeMap<u64, TileLocation>,
+    /// The trees that have data: a raster may be nearly empty.
+    trees: BTreeMap<u64, TreeLocation>,
+    /// Records written.
+    records: u64,
+    /// Bytes of the head, which depend on nothing that is not known yet.
+    head: usize,
     end: u64,
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a file; its statistics and the offset of its model are filled in later.
-    pub fn create(mut file: W, header: Header) -> Result<Self> {
-        // What does not fit the head should be known before the tiles are made.
-        header.to_bytes(
-            0,
-            limits::PAGE_TILES,
-            &vec![
-                PageLocation {
-                    offset: 0,
-                    length: 0,
-                    crc: 0
-                };
-                page_count(&header)
-            ],
-        )?;
-        file.write_all(&[0; limits::HEAD])?;
+    /// Starts a file; its statistics and the offset of its model are filled in later. With `embeds_model` room is kept
+    /// for where the model will be.
+    pub fn create(mut file: W, mut header: Header, embeds_model: bool) -> Result<Self> {
+        if let Some(model) = &mut header.model {
+            model.embedded = embeds_model.then_some(Extent {
+                offset: 0,
+                length: 0,
+                crc: 0,
+            });
+        }
+        let nowhere = PageLocation {
+            offset: 0,
+            length: 0,
+            crc: 0,
+        };
+        let trees = header.pyramid.trees();
+        let pages = trees.div_ceil(trees_per_page(trees).into()) as usize;
+        let head = header.to_bytes(0, limits::PAGE_TREES, &vec![nowhere; pages])?;
+        file.write_all(&vec![0; head.len()])?;
         Ok(Self {
             file,
             header,
-            locations: BTreeMap::new(),
-            end: limits::HEAD as u64,
+            trees: BTreeMap::new(),
+            records: 0,
+            head: head.len(),
+            end: head.len() as u64,
         })
     }
 
@@ -55,33 +64,47 @@ impl<W: Write + Seek> Writer<W> {
             length: bytes.len() as u64,
             crc: crc32c(bytes),
         };
-        if let Some(model) = &mut self.header.model {
+        let model = self.header.model.as_mut();
+        if let Some(place) = model.and_then(|model| model.embedded.as_mut()) {
             self.file.write_all(bytes)?;
             self.end += extent.length;
-            model.embedded = Some(extent);
+            *place = extent;
         }
         Ok(())
     }
 
-    /// Appends the record of a tile; a tile without data is simply not written.
-    pub fn tile(&mut self, number: u64, record: &[u8]) -> Result<()> {
+    /// Appends the records of a tree, in the order of its tiles; one of a tile without data is empty, and a tree without
+    /// data is simply not written.
+    pub fn tree(&mut self, number: u64, records: &[Vec<u8>]) -> Result<()> {
         let refuse = |reason| Error::NotWritable { number, reason };
-        if number >= self.header.pyramid.tiles() {
-            return Err(refuse("there is no such tile"));
-        }
-        if self.locations.contains_key(&number) {
+        let pyramid = &self.header.pyramid;
+        let root = pyramid.tree(number);
+        let root = root.ok_or_else(|| refuse("there is no such tree"))?;
+        if self.trees.contains_key(&number) {
             return Err(refuse("it was written before"));
         }
-        if record.is_empty() || record.len() as u64 > limits::TILE_BYTES {
-            return Err(refuse("its record is empty or too long"));
+        if records.len() != pyramid.tree_tiles(root).len() {
+            return Err(refuse("it has another number of records than tiles"));
         }
-        self.file.write_all(record)?;
-        let location = TileLocation {
+        let mut lengths = Vec::with_capacity(records.len());
+        for record in records {
+            let length = u32::try_from(record.len()).ok();
+            let length = length.filter(|&length| u64::from(length) <= limits::TILE_BYTES);
+            lengths.push(length.ok_or_else(|| refuse("one of its records is too long"))?);
+        }
+        if lengths.iter().all(|&length| length == 0) {
+            return Err(refuse("it has no data"));
+        }
+        for record in records {
+            self.file.write_all(record)?;
+        }
+        let tree = TreeLocation {
             offset: self.end,
-            length: record.len() as u64,
+            lengths,
         };
-        self.locations.insert(number, location);
-        self.end += location.length;
+        self.records += tree.lengths.iter().filter(|&&length| length > 0).count() as u64;
+        self.end += tree.length();
+        self.trees.insert(number, tree);
         Ok(())
     }
 
@@ -91,17 +114,22 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Writes the index and the head.
-    pub fn finish(mut self, mut statistics: Statistics) -> Result<W> {
-        statistics.tiles = self.locations.len() as u64;
+    pub fn finish(
+        mut self,
+        mut statistics: Statistics,
+        overviews: Vec<OverviewStatistics>,
+    ) -> Result<W> {
+        statistics.tiles = self.records;
         self.header.statistics = statistics;
-        let tiles = self.header.pyramid.tiles();
-        let per_page = tiles_per_page(tiles);
+        self.header.overviews = overviews;
+        let trees = self.header.pyramid.trees();
+        let per_page = trees_per_page(trees);
         let mut pages = Vec::new();
-        for first in (0..tiles).step_by(per_page as usize) {
-            let count = (tiles - first).min(per_page.into());
-            let mut locations = vec![TileLocation::default(); count as usize];
-            for (number, location) in self.locations.range(first..first + count) {
-                locations[(number - first) as usize] = *location;
+        for first in (0..trees).step_by(per_page as usize) {
+            let count = (trees - first).min(per_page.into());
+            let mut locations = vec![TreeLocation::default(); count as usize];
+            for (number, location) in self.trees.range(first..first + count) {
+                locations[(number - first) as usize] = location.clone();
             }
             let bytes = page(&locations);
             self.file.write_all(&bytes)?;
@@ -113,16 +141,17 @@ impl<W: Write + Seek> Writer<W> {
             self.end += bytes.len() as u64;
         }
         let head = self.header.to_bytes(self.end, per_page, &pages)?;
+        if head.len() != self.head {
+            return Err(Error::HeadTooLong {
+                bytes: head.len(),
+                limit: self.head,
+            });
+        }
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&head)?;
         self.file.flush()?;
         Ok(self.file)
     }
-}
-
-fn page_count(header: &Header) -> usize {
-    let tiles = header.pyramid.tiles();
-    tiles.div_ceil(tiles_per_page(tiles).into()) as usize
 }
 
 #[cfg(test)]
@@ -131,30 +160,38 @@ mod tests {
 
     use super::*;
     use crate::header::tests::{full, least};
-    use crate::{LevelTile, Reader, TileId};
+    use crate::{LevelTile, Reader, TileId, TileLocation};
 
     fn writer(header: Header) -> Writer<Cursor<Vec<u8>>> {
-        Writer::create(Cursor::new(Vec::new()), header).unwrap()
+        Writer::create(Cursor::new(Vec::new()), header, false).unwrap()
+    }
+
+    fn finish(writer: Writer<Cursor<Vec<u8>>>) -> Vec<u8> {
+        let file = writer.finish(Statistics::default(), Vec::new()).unwrap();
+        file.into_inner()
     }
 
     #[test]
-    fn a_tile_is_written_once_and_only_where_there_is_one() {
-        // 40 by 30 pixels in tiles of 16: three by two.
+    fn a_tree_is_written_once_and_only_where_there_is_one() {
+        // 40 by 30 pixels in tiles of 16 and one level: three by two trees of a tile.
         let mut writer = writer(least());
-        writer.tile(5, b"record").unwrap();
-        for (number, record) in [
-            (5, &b"again"[..]),
-            (6, b"outside"),
-            (u64::MAX, b"x"),
-            (0, b""),
+        let head = writer.length();
+        writer.tree(5, &[b"record".to_vec()]).unwrap();
+        for (number, records) in [
+            (5, vec![b"again".to_vec()]),
+            (6, vec![b"outside".to_vec()]),
+            (u64::MAX, vec![b"x".to_vec()]),
+            (0, vec![Vec::new()]),
+            (0, Vec::new()),
+            (0, vec![b"a".to_vec(), b"b".to_vec()]),
         ] {
             assert!(matches!(
-                writer.tile(number, record),
+                writer.tree(number, &records),
                 Err(Error::NotWritable { number: found, .. }) if found == number
             ));
         }
-        writer.tile(0, b"first").unwrap();
-        assert_eq!(writer.length(), limits::HEAD as u64 + 11);
+        writer.tree(0, &[b"first".to_vec()]).unwrap();
+        assert_eq!(writer.length(), head + 11);
     }
 
     #[test]
@@ -163,18 +200,30 @@ mod tests {
             model: None,
             ..full()
         };
+        // Three levels: one tree of 1, 4 and 12 tiles.
+        let tiles = header.pyramid.tree_tiles(header.pyramid.tree(0).unwrap());
+        let with_data = [16_u64, 3, 0, 11];
+        let records: Vec<Vec<u8>> = tiles
+            .iter()
+            .map(|&tile| header.pyramid.number(tile).unwrap())
+            .map(|number| {
+                if with_data.contains(&number) {
+                    number.to_le_bytes().to_vec()
+                } else {
+                    Vec::new()
+                }
+            })
+            .collect();
         let mut writer = writer(header);
-        for number in [16_u64, 3, 0, 11] {
-            writer.tile(number, &number.to_le_bytes()).unwrap();
-        }
-        let bytes = writer.finish(Statistics::default()).unwrap().into_inner();
+        writer.tree(0, &records).unwrap();
+        let bytes = finish(writer);
         let reader = Reader::open(Box::new(bytes.clone())).unwrap();
         assert_eq!(reader.header().statistics.tiles, 4);
         reader.check_layout().unwrap();
         for number in 0..17 {
             let tile = reader.header().pyramid.tile(number).unwrap();
             let location = reader.locate(tile).unwrap();
-            assert_eq!(location.is_some(), [0, 3, 11, 16].contains(&number));
+            assert_eq!(location.is_some(), with_data.contains(&number));
             if let Some(TileLocation { offset, length }) = location {
                 let record = &bytes[offset as usize..][..length as usize];
                 assert_eq!(record, number.to_le_bytes());
@@ -183,9 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn a_head_takes_what_it_needs() {
+        let writer = writer(least());
+        let head = writer.length();
+        let bytes = finish(writer);
+        // Six trees without data are a byte each.
+        assert_eq!(bytes.len() as u64, head + 6);
+        assert!(head < 280, "{head}");
+    }
+
+    #[test]
     fn an_unfinished_file_is_refused() {
         let mut writer = writer(least());
-        writer.tile(1, b"record").unwrap();
+        writer.tree(1, &[b"record".to_vec()]).unwrap();
         let bytes = writer.file.into_inner();
         assert!(matches!(
             Reader::open(Box::new(bytes)),
@@ -195,12 +254,10 @@ mod tests {
 
     #[test]
     fn a_file_without_tiles_is_a_file() {
-        let writer = writer(least());
-        let bytes = writer.finish(Statistics::default()).unwrap().into_inner();
-        let reader = Reader::open(Box::new(bytes)).unwrap();
+        let reader = Reader::open(Box::new(finish(writer(least())))).unwrap();
         reader.check_layout().unwrap();
         let id = TileId { column: 2, row: 1 };
-        assert!(reader.tile(LevelTile { level: 0, id }).unwrap().is_none());
+        assert!(reader.bytes(LevelTile { level: 0, id }).unwrap().is_none());
     }
 
     #[test]
@@ -210,7 +267,7 @@ mod tests {
             ..least()
         };
         assert!(matches!(
-            Writer::create(Cursor::new(Vec::new()), header),
+            Writer::create(Cursor::new(Vec::new()), header, false),
             Err(Error::HeadTooLong { .. })
         ));
     }
