@@ -46,7 +46,7 @@ fn main() {
             let clock = Instant::now();
             let values = tile.iter().map(|height| (height - middle) / step).collect();
             let grid = Matrix::from_values(side, side, values).unwrap();
-            let (bytes, encoded) = codec.encode(&Coefficients::lossy(&grid).unwrap(), quantiser);
+            let (bytes, encoded) = codec.encode(&Coefficients::lossy(&grid).unwrap(), quantiser, 0);
             let encode_ms = clock.elapsed().as_secs_f64() * 1e3;
             let mut decode_ms = f64::INFINITY;
             for _ in 0..repeats {
@@ -56,6 +56,7 @@ fn main() {
                 assert_eq!(decoded.unwrap(), encoded);
             }
             let back: Vec<u8> = encoded
+                .values()
                 .values
                 .iter()
                 .flat_map(|&substeps| {

@@ -1,4 +1,4 @@
-//! One tile: coefficients to bytes and back.
+//! Pictures to bytes and back: a whole one, or the details that one has and the coarser one above it has not.
 
 use terrane_format::coder::{Decoder, Encoder};
 use terrane_format::integers::{self, Prediction};
@@ -10,11 +10,12 @@ use crate::level::{Band, InverseTransform, Offsets, Trunk, Trunks};
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
 use crate::network::Scratch;
+use crate::picture::{Part, Picture};
 use crate::planes::{Planes, Taps};
 use crate::quantiser::Quantiser;
 use crate::simd;
-use crate::stream::{Reading, Stream, Writing};
-use crate::wavelet::{BANDS, Subbands};
+use crate::stream::{Nothing, Reading, Stream, Writing};
+use crate::wavelet::{BANDS, Subbands, subband_sizes};
 use crate::{Error, Result};
 
 /// A model with everything that coding needs.
@@ -38,16 +39,17 @@ impl Codec {
         &self.model
     }
 
-    /// Codes a tile, and gives back what a decoder makes of it, in 1/64 steps (in steps where the transform is lossless).
+    /// Codes a whole picture below which so many finer levels lie, and gives back what a decoder makes of it.
     pub fn encode(
         &self,
         coefficients: &Coefficients,
         quantiser: Quantiser,
-    ) -> (Vec<u8>, Matrix<i64>) {
-        self.encode_counting(coefficients, quantiser, None)
+        finer: usize,
+    ) -> (Vec<u8>, Picture) {
+        self.encode_counting(coefficients, quantiser, finer, None)
     }
 
-    /// Counts the symbols of a tile, for tables; `counts` as from [`Distributions::no_counts`].
+    /// Counts the symbols of a picture, for tables; `counts` as from [`Distributions::no_counts`].
     ///
     /// [`Distributions::no_counts`]: crate::Distributions::no_counts
     pub fn count(
@@ -56,54 +58,41 @@ impl Codec {
         quantiser: Quantiser,
         counts: &mut Vec<Vec<u64>>,
     ) {
-        self.encode_counting(coefficients, quantiser, Some(counts));
+        self.encode_counting(coefficients, quantiser, 0, Some(counts));
     }
 
     fn encode_counting(
         &self,
         coefficients: &Coefficients,
         quantiser: Quantiser,
+        finer: usize,
         counts: Option<&mut Vec<Vec<u64>>>,
-    ) -> (Vec<u8>, Matrix<i64>) {
-        let quantiser = match coefficients.transform {
-            Transform::Lossy => quantiser,
-            Transform::Lossless => Quantiser::ROUNDING,
-        };
+    ) -> (Vec<u8>, Picture) {
+        let transform = coefficients.transform;
         let mut encoder = Encoder::default();
-        let ll: Vec<i64> = coefficients
-            .ll
-            .values
-            .iter()
-            .map(|value| value.round() as i64)
-            .collect();
+        let ll = coefficients.ll.map(|value| value.round() as i64);
         let width = coefficients.ll.width;
-        integers::encode_to(&mut encoder, &ll, width, Prediction::Median, None);
+        integers::encode_to(&mut encoder, &ll.values, width, Prediction::Median, None);
         let mut writing = Writing {
             encoder,
-            coefficients,
-            quantiser,
+            levels: &coefficients.levels,
+            quantiser: quantiser.of(transform),
             level: 0,
             counts,
         };
-        let decoded = self.code(
-            &mut writing,
-            [coefficients.width, coefficients.height],
-            coefficients.transform,
-            ll,
-            0,
-        );
-        (writing.encoder.finish(), decoded)
+        let size = [coefficients.width, coefficients.height];
+        let picture = self.code(&mut writing, size, transform, &ll, finer);
+        (writing.encoder.finish(), picture)
     }
 
-    /// Decodes a tile of a size, in 1/64 steps (in steps where the transform is lossless), leaving out the `skip` finest
-    /// levels.
+    /// Decodes a picture of a size below which so many finer levels lie.
     pub fn decode(
         &self,
         bytes: &[u8],
         [width, height]: [usize; 2],
         transform: Transform,
-        skip: usize,
-    ) -> Result<Matrix<i64>> {
+        finer: usize,
+    ) -> Result<Picture> {
         let (_, [ll_w, ll_h]) = level_sizes(width, height);
         let mut decoder = Decoder::new(bytes);
         let ll = integers::decode_from(&mut decoder, ll_w, ll_w * ll_h, Prediction::Median, None);
@@ -115,12 +104,72 @@ impl Codec {
                 reason: "its LL band is out of range",
             });
         }
+        let ll = Matrix {
+            width: ll_w,
+            height: ll_h,
+            values: ll,
+        };
         let mut reading = Reading { decoder };
-        let decoded = self.code(&mut reading, [width, height], transform, ll, skip);
-        if skip == 0 {
-            reading.decoder.end()?;
+        let picture = self.code(&mut reading, [width, height], transform, &ll, finer);
+        reading.decoder.end()?;
+        Ok(picture)
+    }
+
+    /// Codes the details of the picture whose LL band is a part of another, and gives back what a decoder makes of it.
+    pub fn encode_details(
+        &self,
+        part: Part,
+        bands: &[Matrix<f64>; BANDS],
+        quantiser: Quantiser,
+        finer: usize,
+    ) -> (Vec<u8>, Picture) {
+        let mut writing = Writing {
+            encoder: Encoder::default(),
+            levels: std::slice::from_ref(bands),
+            quantiser: quantiser.of(part.picture.transform),
+            level: 0,
+            counts: None,
+        };
+        let sizes = bands.each_ref().map(|band| [band.width, band.height]);
+        let picture = self.level(&mut writing, part, sizes, 0, finer);
+        (writing.encoder.finish(), picture)
+    }
+
+    /// Decodes the details of a picture of a size, whose LL band is a part of another.
+    pub fn decode_details(
+        &self,
+        part: Part,
+        bytes: &[u8],
+        size: [usize; 2],
+        finer: usize,
+    ) -> Result<Picture> {
+        let mut reading = Reading {
+            decoder: Decoder::new(bytes),
+        };
+        let picture = self.details(&mut reading, part, size, finer)?;
+        reading.decoder.end()?;
+        Ok(picture)
+    }
+
+    /// The picture whose LL band is a part of another and that has no details.
+    pub fn plain(&self, part: Part, [width, height]: [usize; 2], finer: usize) -> Result<Picture> {
+        self.details(&mut Nothing, part, [width, height], finer)
+    }
+
+    fn details<S: Stream>(
+        &self,
+        stream: &mut S,
+        part: Part,
+        [width, height]: [usize; 2],
+        finer: usize,
+    ) -> Result<Picture> {
+        let (ll, sizes) = subband_sizes(width, height);
+        if ll != [part.area.width, part.area.height] {
+            return Err(Error::Payload {
+                reason: "the picture above it has another size",
+            });
         }
-        Ok(decoded)
+        Ok(self.level(stream, part, sizes, 0, finer))
     }
 
     fn code<S: Stream>(
@@ -128,86 +177,100 @@ impl Codec {
         stream: &mut S,
         [width, height]: [usize; 2],
         transform: Transform,
-        ll: Vec<i64>,
-        skip: usize,
-    ) -> Matrix<i64> {
-        let (sizes, [ll_w, ll_h]) = level_sizes(width, height);
+        ll: &Matrix<i64>,
+        finer: usize,
+    ) -> Picture {
+        let (sizes, _) = level_sizes(width, height);
+        let mut picture = Picture::coarsest(ll, transform);
+        for (level, &sizes) in sizes.iter().enumerate().rev() {
+            picture = self.level(stream, picture.whole(), sizes, level, finer + level);
+        }
+        picture
+    }
+
+    /// One level more of a part of a picture.
+    fn level<S: Stream>(
+        &self,
+        stream: &mut S,
+        part: Part,
+        sizes: [[usize; 2]; BANDS],
+        level: usize,
+        finer: usize,
+    ) -> Picture {
+        let Part {
+            picture: above,
+            area,
+        } = part;
+        let transform = above.transform;
         let substeps = transform.substeps();
-        // What contexts are derived from, without the dequantiser's offsets, and what is given back, with them.
-        let mut seen = Matrix {
-            width: ll_w,
-            height: ll_h,
-            values: ll.iter().map(|value| value * substeps).collect(),
-        };
-        let mut decoded = seen.clone();
+        let mut bands = sizes.map(|[width, height]| Matrix::new(width, height));
         let mut scratch = Scratch::new(&self.model.network);
-        let mut parents: Option<[Matrix<i64>; BANDS]> = None;
-        for (level, sizes) in sizes.iter().enumerate().skip(skip).rev() {
-            let scaled = (substeps != SUBSTEPS)
-                .then(|| seen.map(|value| value.wrapping_mul(SUBSTEPS / substeps)));
-            let image = scaled.as_ref().unwrap_or(&seen);
-            let mut bands = sizes.map(|[width, height]| Matrix::new(width, height));
-            // Planes and trunk are only needed where a band has symbols.
-            let mut context: Option<(Planes, Trunks)> = None;
-            for (number, symbols) in bands.iter_mut().enumerate() {
-                if symbols.values.is_empty() || stream.is_empty(level, number) {
-                    continue;
-                }
-                let scratch = &mut scratch;
-                let (planes, trunks) = context.get_or_insert_with(|| {
-                    let planes = Planes::new(image, parents.as_ref(), level);
-                    let trunks = simd::run(Trunk {
-                        codec: self,
-                        planes: &planes,
-                        scratch,
-                    });
-                    (planes, trunks)
+        // Planes and trunk are only needed where a band has symbols.
+        let mut context: Option<(Planes, Trunks)> = None;
+        for (number, symbols) in bands.iter_mut().enumerate() {
+            if symbols.values.is_empty() || stream.is_empty(level, number) {
+                continue;
+            }
+            let scratch = &mut scratch;
+            let (planes, trunks) = context.get_or_insert_with(|| {
+                let scaled = (substeps != SUBSTEPS).then(|| {
+                    let factor = SUBSTEPS / substeps;
+                    above.seen.map(|value| value.wrapping_mul(factor))
                 });
-                simd::run(Band {
+                let image = scaled.as_ref().unwrap_or(&above.seen);
+                let planes = Planes::new(image, area, above.bands.as_ref(), finer);
+                let trunks = simd::run(Trunk {
                     codec: self,
-                    stream,
+                    planes: &planes,
                     scratch,
+                });
+                (planes, trunks)
+            });
+            simd::run(Band {
+                codec: self,
+                stream,
+                scratch,
+                planes,
+                trunks,
+                number,
+                symbols,
+            });
+        }
+        let rounded = bands
+            .each_ref()
+            .map(|band| band.map(|symbol| symbol.wrapping_mul(substeps)));
+        let inverse = |ll, bands| {
+            let subbands = Subbands { ll, bands };
+            simd::run(InverseTransform {
+                subbands,
+                transform,
+            })
+        };
+        let decoded = above.decoded.as_ref().map(|decoded| {
+            let mut bands = rounded.clone();
+            if let Some((planes, trunks)) = &context {
+                simd::run(Offsets {
+                    codec: self,
+                    scratch: &mut scratch,
                     planes,
                     trunks,
-                    number,
-                    symbols,
+                    bands: &mut bands,
                 });
             }
-            let rounded = bands
-                .each_ref()
-                .map(|band| band.map(|symbol| symbol.wrapping_mul(substeps)));
-            if transform == Transform::Lossy {
-                let mut bands = rounded.clone();
-                if let Some((planes, trunks)) = &context {
-                    simd::run(Offsets {
-                        codec: self,
-                        scratch: &mut scratch,
-                        planes,
-                        trunks,
-                        bands: &mut bands,
-                    });
-                }
-                let subbands = Subbands { ll: decoded, bands };
-                decoded = simd::run(InverseTransform {
-                    subbands,
-                    transform,
-                });
-            }
-            if transform == Transform::Lossless || level > skip {
-                let subbands = Subbands {
-                    ll: seen,
-                    bands: rounded,
-                };
-                seen = simd::run(InverseTransform {
-                    subbands,
-                    transform,
-                });
-            }
-            parents = Some(bands);
-        }
-        match transform {
-            Transform::Lossy => decoded,
-            Transform::Lossless => seen,
+            inverse(decoded.cropped(area), bands)
+        });
+        // At the finest level nobody looks at it.
+        let is_last = finer == 0 && decoded.is_some();
+        let seen = if is_last {
+            Matrix::new(0, 0)
+        } else {
+            inverse(above.seen.cropped(area), rounded)
+        };
+        Picture {
+            transform,
+            seen,
+            decoded,
+            bands: (finer > 0).then_some(bands),
         }
     }
 }
@@ -217,6 +280,7 @@ mod tests {
     use super::*;
     use crate::model::{LayerWeights, to_bytes};
     use crate::network::Widths;
+    use crate::planes::Area;
 
     /// A network of random weights.
     fn codec() -> Codec {
@@ -278,12 +342,12 @@ mod tests {
                     dead_zone: 0.1,
                 },
             ] {
-                let (bytes, encoded) = codec.encode(&tile, quantiser);
+                let (bytes, encoded) = codec.encode(&tile, quantiser, 0);
                 let decoded = codec
                     .decode(&bytes, [width, height], Transform::Lossy, 0)
                     .unwrap();
                 assert_eq!(decoded, encoded);
-                for (&substeps, height) in decoded.values.iter().zip(&heights.values) {
+                for (&substeps, height) in decoded.values().values.iter().zip(&heights.values) {
                     assert!((substeps as f64 / 64.0 - height).abs() < 3.5);
                 }
             }
@@ -296,11 +360,11 @@ mod tests {
                     .map(|height| height.round() as i64)
                     .collect(),
             };
-            let (bytes, _) = codec.encode(&Coefficients::lossless(&whole).unwrap(), ROUNDED);
+            let (bytes, _) = codec.encode(&Coefficients::lossless(&whole).unwrap(), ROUNDED, 0);
             let decoded = codec
                 .decode(&bytes, [width, height], Transform::Lossless, 0)
                 .unwrap();
-            assert_eq!(decoded, whole);
+            assert_eq!(decoded.values(), &whole);
         }
     }
 
@@ -318,11 +382,12 @@ mod tests {
             lambda: 0.125,
             dead_zone: 0.0625,
         };
-        let (bytes, decoded) = codec().encode(&tile, quantiser);
+        let (bytes, decoded) = codec().encode(&tile, quantiser, 0);
         let mix =
             |sum: u64, value: u64| (sum ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(7);
         let bytes = bytes.iter().fold(0, |sum, &byte| mix(sum, byte.into()));
         let decoded = decoded
+            .values()
             .values
             .iter()
             .fold(0, |sum, value| mix(sum, value.cast_unsigned()));
@@ -332,15 +397,47 @@ mod tests {
         );
     }
 
+    /// A picture as a tree: a root, and its four quarters below it.
     #[test]
-    fn leaving_out_levels_gives_coarser_images() {
+    fn quarters_below_a_root_come_back() {
         let codec = codec();
-        let heights = hills(128, 96);
-        let (bytes, _) = codec.encode(&Coefficients::lossy(&heights).unwrap(), ROUNDED);
-        let half = codec
-            .decode(&bytes, [128, 96], Transform::Lossy, 1)
-            .unwrap();
-        assert_eq!((half.width, half.height), (64, 48));
+        let heights = hills(88, 70);
+        let windows = [[0, 0, 48, 40], [48, 0, 40, 40], [0, 40, 48, 30], [48, 40, 40, 30]];
+        for transform in [Transform::Lossy, Transform::Lossless] {
+            let quarters = windows.map(|[column, row, width, height]| {
+                let area = Area { column, row, width, height };
+                let part = heights.cropped(area);
+                let subbands = transform.forward(&part).unwrap();
+                let at = Area {
+                    column: column / 2,
+                    row: row / 2,
+                    width: subbands.ll.width,
+                    height: subbands.ll.height,
+                };
+                (part, subbands, at)
+            });
+            let mut above = Matrix::new(44, 35);
+            for (_, subbands, at) in &quarters {
+                above.paste(&subbands.ll, at.column, at.row);
+            }
+            let root = Coefficients::new(&above, transform).unwrap();
+            let (bytes, root) = codec.encode(&root, ROUNDED, 1);
+            assert_eq!(codec.decode(&bytes, [44, 35], transform, 1).unwrap(), root);
+            for (part, subbands, at) in quarters {
+                let above = Part { picture: &root, area: at };
+                let (bytes, picture) = codec.encode_details(above, &subbands.bands, ROUNDED, 0);
+                let size = [part.width, part.height];
+                let decoded = codec.decode_details(above, &bytes, size, 0).unwrap();
+                assert_eq!(decoded, picture);
+                let unit = transform.substeps() as f64;
+                for (&value, height) in picture.values().values.iter().zip(&part.values) {
+                    let expected = if unit == 1.0 { height.round() } else { *height };
+                    let limit = if unit == 1.0 { 0.0 } else { 3.5 };
+                    assert!((value as f64 / unit - expected).abs() <= limit);
+                }
+                assert!(codec.decode_details(above, &bytes, [size[0] + 2, size[1]], 0).is_err());
+            }
+        }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -352,7 +449,7 @@ mod tests {
             .iter()
             .map(|&limit| {
                 simd::limit::set(limit);
-                codec.encode(&tile, ROUNDED)
+                codec.encode(&tile, ROUNDED, 0)
             })
             .collect();
         simd::limit::set(simd::limit::AVX512);
@@ -363,7 +460,7 @@ mod tests {
     #[test]
     fn damaged_bytes_do_not_panic() {
         let codec = codec();
-        let (bytes, _) = codec.encode(&Coefficients::lossy(&hills(40, 40)).unwrap(), ROUNDED);
+        let (bytes, _) = codec.encode(&Coefficients::lossy(&hills(40, 40)).unwrap(), ROUNDED, 0);
         for offset in 0..bytes.len() {
             for value in [0, 0xff, bytes[offset] ^ 1] {
                 let mut damaged = bytes.clone();

@@ -1,10 +1,10 @@
-//! A tile as wavelet coefficients.
+//! A picture as wavelet coefficients.
 
 use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
 use crate::matrix::Matrix;
 use crate::wavelet::{
-    BANDS, Subbands, forward_53, forward_97, inverse_53, inverse_97, subband_sizes,
+    BANDS, GROWTH, Subbands, forward_53, forward_97, inverse_53, inverse_97, subband_sizes,
 };
 
 /// The transform goes on until neither side of the LL band is longer than this.
@@ -38,12 +38,12 @@ impl Transform {
     }
 }
 
-/// The wavelet coefficients of a tile, in steps.
+/// The wavelet coefficients of a picture, in steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coefficients {
-    /// Size of the tile.
+    /// Size of the picture.
     pub width: usize,
-    /// Size of the tile.
+    /// Size of the picture.
     pub height: usize,
     /// How it was made.
     pub transform: Transform,
@@ -65,56 +65,70 @@ pub(crate) fn level_sizes(width: usize, height: usize) -> (Vec<[[usize; 2]; BAND
     (levels, ll)
 }
 
-impl Coefficients {
-    /// Transforms heights in steps; `None` where they are not finite or too large.
-    pub fn lossy(heights: &Matrix<f64>) -> Option<Self> {
-        let limit = (MAX_SYMBOL >> 12) as f64;
-        if heights
-            .values
-            .iter()
-            .any(|value| value.is_nan() || value.abs() >= limit)
-        {
+/// Whether numbers of steps can be transformed.
+fn is_within(values: &[f64]) -> bool {
+    let limit = (MAX_SYMBOL >> 12) as f64;
+    values.iter().all(|value| value.abs() < limit)
+}
+
+impl Transform {
+    /// One level of the transform of a picture in steps, which are rounded where nothing is lost; `None` where they are
+    /// not finite or too large.
+    pub fn forward(self, picture: &Matrix<f64>) -> Option<Subbands<f64>> {
+        if !is_within(&picture.values) {
             return None;
         }
-        let mut ll = heights.clone();
+        Some(match self {
+            Self::Lossy => forward_97(picture),
+            Self::Lossless => {
+                let Subbands { ll, bands } = forward_53(&picture.map(|value| value.round() as i64));
+                let floats = |band: Matrix<i64>| band.map(|value| value as f64);
+                Subbands {
+                    ll: floats(ll),
+                    bands: bands.map(floats),
+                }
+            }
+        })
+    }
+
+    /// By how much a picture's LL band is larger than itself.
+    pub fn growth(self) -> f64 {
+        match self {
+            Self::Lossy => GROWTH,
+            Self::Lossless => 1.0,
+        }
+    }
+}
+
+impl Coefficients {
+    /// Transforms a picture in steps; `None` where they are not finite or too large.
+    pub fn new(picture: &Matrix<f64>, transform: Transform) -> Option<Self> {
+        if !is_within(&picture.values) {
+            return None;
+        }
+        let mut ll = picture.clone();
         let mut levels = Vec::new();
         while ll.width.max(ll.height) > MAX_LL_SIDE {
-            let subbands = forward_97(&ll);
+            let subbands = transform.forward(&ll)?;
             ll = subbands.ll;
             levels.push(subbands.bands);
         }
         Some(Self {
-            width: heights.width,
-            height: heights.height,
-            transform: Transform::Lossy,
+            width: picture.width,
+            height: picture.height,
+            transform,
             ll,
             levels,
         })
     }
 
-    /// Transforms heights in integer steps; `None` where they are too large.
+    /// Transforms heights in steps with the 9/7.
+    pub fn lossy(heights: &Matrix<f64>) -> Option<Self> {
+        Self::new(heights, Transform::Lossy)
+    }
+
+    /// Transforms heights in integer steps with the 5/3.
     pub fn lossless(heights: &Matrix<i64>) -> Option<Self> {
-        if heights
-            .values
-            .iter()
-            .any(|value| value.abs() > MAX_SYMBOL >> 12)
-        {
-            return None;
-        }
-        let mut ll = heights.clone();
-        let mut levels = Vec::new();
-        let floats = |band: Matrix<i64>| band.map(|value| value as f64);
-        while ll.width.max(ll.height) > MAX_LL_SIDE {
-            let subbands = forward_53(&ll);
-            ll = subbands.ll;
-            levels.push(subbands.bands.map(floats));
-        }
-        Some(Self {
-            width: heights.width,
-            height: heights.height,
-            transform: Transform::Lossless,
-            ll: floats(ll),
-            levels,
-        })
+        Self::new(&heights.map(|value| value as f64), Transform::Lossless)
     }
 }

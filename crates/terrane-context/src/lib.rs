@@ -1,6 +1,7 @@
 //! The context codec: a wavelet, and a small integer network that predicts the probabilities of its coefficients.
 //!
-//! A tile becomes an LL band and the subbands HL, LH and HH of each level, finest last. Every coefficient is an integer
+//! A picture becomes an LL band and the subbands HL, LH and HH of each level, finest last; a picture whose LL band is part of
+//! another is coded by its three subbands alone. Every coefficient is an integer
 //! number of steps, coded with the probabilities that the network derives from everything coded before it: the coarser
 //! image, the coarser subbands, and the positions already known. All of that is integer arithmetic, so every machine
 //! derives the same probabilities and the same heights.
@@ -23,6 +24,7 @@ mod level;
 mod matrix;
 mod model;
 mod network;
+mod picture;
 mod planes;
 mod quantiser;
 pub mod simd;
@@ -39,6 +41,7 @@ pub use error::{Error, Result};
 pub use matrix::Matrix;
 pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};
 pub use network::{LayerShape, MAX_MAGNITUDE, MAX_WIDTH, Network, WEIGHT_UNIT, Widths};
-pub use planes::{CONSTANTS, PHASES, Planes, Tap, Taps};
+pub use picture::{Part, Picture};
+pub use planes::{Area, CONSTANTS, PHASES, Planes, Tap, Taps};
 pub use quantiser::Quantiser;
-pub use wavelet::{BANDS, Subbands};
+pub use wavelet::{BANDS, GROWTH, Subbands};

@@ -1,5 +1,7 @@
 //! A rectangle of numbers, row by row.
 
+use crate::planes::Area;
+
 /// A rectangle of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix<T> {
@@ -47,6 +49,28 @@ impl<T: Copy + Default> Matrix<T> {
     /// A row to write to.
     pub fn row_mut(&mut self, row: usize) -> &mut [T] {
         &mut self.values[row * self.width..][..self.width]
+    }
+
+    /// A part, which must lie inside.
+    #[must_use]
+    pub fn cropped(&self, area: Area) -> Self {
+        let values = (area.row..area.row + area.height)
+            .flat_map(|row| &self.row(row)[area.column..area.column + area.width])
+            .copied()
+            .collect();
+        Self {
+            width: area.width,
+            height: area.height,
+            values,
+        }
+    }
+
+    /// Puts another rectangle at a column and row; it must fit.
+    pub fn paste(&mut self, part: &Self, column: usize, row: usize) {
+        for index in 0..part.height {
+            let line = &mut self.row_mut(row + index)[column..column + part.width];
+            line.copy_from_slice(part.row(index));
+        }
     }
 
     /// The number at a column and row, or at the nearest ones inside.

@@ -115,11 +115,55 @@ pub struct Planes {
     pub constants: [f32; CONSTANTS],
 }
 
+/// A part of an image, from an even column and row on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area {
+    /// Its first column.
+    pub column: usize,
+    /// Its first row.
+    pub row: usize,
+    /// Columns.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+}
+
+impl Area {
+    /// All of an image.
+    pub fn whole<T>(image: &Matrix<T>) -> Self {
+        Self {
+            column: 0,
+            row: 0,
+            width: image.width,
+            height: image.height,
+        }
+    }
+
+    /// Indices of an axis of the image with the borders that planes have on either side, as far as the image reaches.
+    fn with_border(start: usize, size: usize, end: usize) -> std::ops::Range<usize> {
+        start.saturating_sub(2)..(start + size.next_multiple_of(2) + 2).min(end)
+    }
+
+    fn columns(&self, end: usize) -> std::ops::Range<usize> {
+        Self::with_border(self.column, self.width, end)
+    }
+
+    fn rows(&self, end: usize) -> std::ops::Range<usize> {
+        Self::with_border(self.row, self.height, end)
+    }
+}
+
 impl Planes {
-    /// The planes of a level before any of its symbols is known, from the image that it refines (in 1/64 steps), the
-    /// symbols of the coarser level, and how many levels are finer than this one.
-    pub fn new(ll: &Matrix<i64>, parents: Option<&[Matrix<i64>; BANDS]>, finer: usize) -> Self {
-        let (width, height) = (ll.width.div_ceil(2), ll.height.div_ceil(2));
+    /// The planes of a level before any of its symbols is known: from the part of an image that it refines (in 1/64
+    /// steps), the symbols of the coarser level of that image, and how many levels are finer than this one. What lies
+    /// around the part is seen too.
+    pub fn new(
+        image: &Matrix<i64>,
+        area: Area,
+        parents: Option<&[Matrix<i64>; BANDS]>,
+        finer: usize,
+    ) -> Self {
+        let (width, height) = (area.width.div_ceil(2), area.height.div_ceil(2));
         let length = (width + 2) * (height + 2) + LANES;
         let plane = Phased {
             phases: std::array::from_fn(|_| vec![0.0; length]),
@@ -131,9 +175,9 @@ impl Planes {
             constants: [0.0; CONSTANTS],
         };
         planes.constants[finer.min(LEVEL_CLASSES - 1)] = PRESENT;
-        planes.set_image(ll);
+        planes.set_image(image, area);
         if let Some(parents) = parents {
-            planes.set_parents(parents, ll);
+            planes.set_parents(parents, image, area);
         } else {
             planes.constants[CONSTANTS - 1] = PRESENT;
         }
@@ -181,9 +225,10 @@ impl Planes {
         (phase, (row / 2 + 1) * self.stride() + column / 2 + 1)
     }
 
-    fn set(&mut self, plane: usize, column: usize, row: usize, value: f32) {
-        let (phase, index) = self.at(column, row);
-        self.all[plane].phases[phase][index] = value;
+    /// Phase and index of a column and row that are counted from two before the first, where the border starts.
+    fn at_border(&self, column: usize, row: usize) -> (usize, usize) {
+        let phase = PHASE_OF[row % 2][column % 2];
+        (phase, row / 2 * self.stride() + column / 2)
     }
 
     /// Makes a symbol of a band known.
@@ -217,30 +262,32 @@ impl Planes {
         self.all[tap.plane].phases[phase][index - self.stride() - 1]
     }
 
-    fn set_image(&mut self, ll: &Matrix<i64>) {
+    fn set_image(&mut self, image: &Matrix<i64>, area: Area) {
         let compander = Compander::get();
-        let width = ll.width;
+        let (columns, rows) = (area.columns(image.width), area.rows(image.height));
         // Rows with the nearest pixels beyond both ends: one before, two after.
         let around = |row: isize, line: &mut Vec<Wrapping<i64>>| {
-            let row = ll.row(row.clamp(0, ll.height as isize - 1) as usize);
+            let row = image.row(row.clamp(0, image.height as isize - 1) as usize);
+            let last = image.width - 1;
             line.clear();
-            line.push(Wrapping(row[0]));
-            line.extend(row.iter().map(|&value| Wrapping(value)));
-            line.extend([Wrapping(row[width - 1]); 2]);
+            line.push(Wrapping(row[columns.start.saturating_sub(1)]));
+            line.extend(row[columns.clone()].iter().map(|&value| Wrapping(value)));
+            line.extend([0, 1].map(|after| Wrapping(row[(columns.end + after).min(last)])));
         };
         let mut lines: [Vec<Wrapping<i64>>; 4] = Default::default();
-        for (line, row) in lines.iter_mut().zip(-1..) {
+        for (line, row) in lines.iter_mut().zip(rows.start as isize - 1..) {
             around(row, line);
         }
         let (two, three, eight) = (Wrapping(2), Wrapping(3), Wrapping(8));
-        for row in 0..ll.height {
+        for row in rows {
             let [above, here, below, after] = &lines;
-            for column in 0..width {
+            for column in columns.clone() {
+                let at = column - columns.start;
                 // The pixel itself is one on, because of the one before.
-                let [a, b, c] = [0, 1, 2].map(|right| above[column + right]);
-                let [d, middle, e, far] = [0, 1, 2, 3].map(|right| here[column + right]);
-                let [f, g, h] = [0, 1, 2].map(|right| below[column + right]);
-                let deep = after[column + 1];
+                let [a, b, c] = [0, 1, 2].map(|right| above[at + right]);
+                let [d, middle, e, far] = [0, 1, 2, 3].map(|right| here[at + right]);
+                let [f, g, h] = [0, 1, 2].map(|right| below[at + right]);
+                let deep = after[at + 1];
                 let features = [
                     // How far it stands out of its neighbours; its curvatures and twist; and how the slope changes
                     // where the odd samples lie, half a position on.
@@ -251,7 +298,8 @@ impl Planes {
                     far - three * e + three * middle - d,
                     deep - three * g + three * middle - b,
                 ];
-                let (phase, index) = self.at(column, row);
+                let (phase, index) =
+                    self.at_border(column + 2 - area.column, row + 2 - area.row);
                 for (plane, feature) in features.into_iter().enumerate() {
                     self.all[plane].phases[phase][index] = compander.fine(feature.0);
                 }
@@ -261,24 +309,35 @@ impl Planes {
         }
     }
 
-    fn set_parents(&mut self, parents: &[Matrix<i64>; BANDS], ll: &Matrix<i64>) {
+    fn set_parents(
+        &mut self,
+        parents: &[Matrix<i64>; BANDS],
+        image: &Matrix<i64>,
+        area: Area,
+    ) {
         let compander = Compander::get();
         for (band, parent) in parents.iter().enumerate() {
-            if parent.values.is_empty() {
+            let end = |start: usize, size: usize, end: usize| (start + size).div_ceil(2).min(end);
+            let own = (area.row / 2).min(parent.height)..end(area.row, area.height, parent.height);
+            let across =
+                (area.column / 2).min(parent.width)..end(area.column, area.width, parent.width);
+            let count = own.len() * across.len();
+            if count == 0 {
                 continue;
             }
-            let sum: u64 = parent
-                .values
-                .iter()
+            let sum: u64 = own
+                .flat_map(|row| &parent.row(row)[across.clone()])
                 .fold(0_u64, |sum, value| sum.saturating_add(value.unsigned_abs()));
-            let mean = sum.saturating_mul(SUBSTEPS as u64) / parent.values.len() as u64;
+            let mean = sum.saturating_mul(SUBSTEPS as u64) / count as u64;
             self.constants[LEVEL_CLASSES + band] =
                 compander.fine(i64::try_from(mean).unwrap_or(i64::MAX));
-            for row in 0..ll.height {
+            for row in area.rows(image.height) {
                 let line = parent.row((row / 2).min(parent.height - 1));
-                for column in 0..ll.width {
+                for column in area.columns(image.width) {
                     let value = compander.coarse(line[(column / 2).min(parent.width - 1)]);
-                    self.set(PARENT + band, column, row, value);
+                    let (phase, index) =
+                        self.at_border(column + 2 - area.column, row + 2 - area.row);
+                    self.all[PARENT + band].phases[phase][index] = value;
                 }
             }
         }
@@ -306,6 +365,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_part_sees_what_the_whole_sees() {
+        let image = Matrix {
+            width: 40,
+            height: 36,
+            values: (0..40 * 36).map(|index| index * index % 977).collect(),
+        };
+        let bands: [Matrix<i64>; BANDS] = std::array::from_fn(|band| Matrix {
+            width: 20,
+            height: 18,
+            values: (0..20 * 18)
+                .map(|index| (index * (band as i64 + 3)) % 23 - 11)
+                .collect(),
+        });
+        let whole = Planes::new(&image, Area::whole(&image), Some(&bands), 1);
+        let area = Area {
+            column: 20,
+            row: 18,
+            width: 20,
+            height: 18,
+        };
+        let part = Planes::new(&image, area, Some(&bands), 1);
+        for tap in trunk_taps(2) {
+            for row in 0..18 {
+                for column in 0..20 {
+                    let (a, b) = (
+                        part.input(&tap, [column, row]),
+                        whole.input(&tap, [column + 20, row + 18]),
+                    );
+                    assert_eq!(a, b, "{tap:?} {column} {row}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn one_input_and_many_side_by_side_are_the_same() {
         let ll = Matrix {
             width: 21,
@@ -319,7 +413,7 @@ mod tests {
                 .map(|index| index as i64 * 7 % 23 - 11)
                 .collect(),
         });
-        let mut planes = Planes::new(&ll, Some(&bands), 1);
+        let mut planes = Planes::new(&ll, Area::whole(&ll), Some(&bands), 1);
         planes.set_symbols(&bands);
         let mut taps = trunk_taps(2);
         taps.extend(head_taps(2, 3));

@@ -1,5 +1,7 @@
 //! How coefficients become symbols.
 
+use crate::coefficients::Transform;
+
 /// Chooses symbols: the nearest, or by rate and distortion (RDOQ).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantiser {
@@ -15,6 +17,14 @@ impl Quantiser {
         lambda: 0.0,
         dead_zone: 0.0,
     };
+
+    /// As it is for a transform: where nothing is lost there is nothing to choose.
+    pub(crate) fn of(self, transform: Transform) -> Self {
+        match transform {
+            Transform::Lossy => self,
+            Transform::Lossless => Self::ROUNDING,
+        }
+    }
 
     /// The nearest symbol, a little towards 0.
     #[inline(always)]

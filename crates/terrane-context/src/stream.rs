@@ -2,10 +2,11 @@
 
 use terrane_format::coder::{Decoder, Encoder};
 
-use crate::coefficients::Coefficients;
 use crate::distribution::{Context, MAX_SYMBOL};
 use crate::model::ProbabilityModel;
+use crate::matrix::Matrix;
 use crate::quantiser::Quantiser;
+use crate::wavelet::BANDS;
 
 /// Where symbols come from: bytes, or coefficients that go to bytes.
 pub(crate) trait Stream {
@@ -37,9 +38,23 @@ impl Stream for Reading<'_> {
     }
 }
 
+/// Bands without symbols.
+pub(crate) struct Nothing;
+
+impl Stream for Nothing {
+    fn is_empty(&mut self, _: usize, _: usize) -> bool {
+        true
+    }
+
+    fn symbol(&mut self, _: &ProbabilityModel, _: Context, _: usize, _: usize) -> i64 {
+        0
+    }
+}
+
 pub(crate) struct Writing<'a> {
     pub(crate) encoder: Encoder,
-    pub(crate) coefficients: &'a Coefficients,
+    /// Coefficients of all levels, finest first.
+    pub(crate) levels: &'a [[Matrix<f64>; BANDS]],
     pub(crate) quantiser: Quantiser,
     pub(crate) level: usize,
     /// Where symbols are counted too.
@@ -49,7 +64,7 @@ pub(crate) struct Writing<'a> {
 impl Stream for Writing<'_> {
     fn is_empty(&mut self, level: usize, band: usize) -> bool {
         self.level = level;
-        let values = &self.coefficients.levels[level][band].values;
+        let values = &self.levels[level][band].values;
         let is_empty = values
             .iter()
             .all(|&value| self.quantiser.nearest(value) == 0);
@@ -65,7 +80,7 @@ impl Stream for Writing<'_> {
         band: usize,
         index: usize,
     ) -> i64 {
-        let value = self.coefficients.levels[self.level][band].values[index];
+        let value = self.levels[self.level][band].values[index];
         let mut symbol = self.quantiser.nearest(value);
         if self.quantiser.lambda > 0.0 && symbol != 0 {
             let cost = |symbol: i64| {

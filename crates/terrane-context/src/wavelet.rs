@@ -45,7 +45,35 @@ const LIFTING_97: [i64; 4] = [-103_949, -3_472, 57_862, 29_066];
 /// By what the inverse multiplies the LL and the HH band, so that the transform keeps energies.
 const SCALE_LL: i64 = 49_589;
 const SCALE_HH: i64 = 86_612;
+/// By what it multiplies the LL band of a line, and of a single pixel, so that pictures of all shapes grow alike.
+const SCALE_LINE: i64 = 40_312;
+const SCALE_PIXEL: i64 = 32_770;
 const ONE: f64 = 65_536.0;
+
+/// By how much the LL band of a level is larger than the picture: the response of the lifting steps to a constant, squared,
+/// over the scale of LL. A little below 2, because the steps' coefficients are rounded.
+pub const GROWTH: f64 = {
+    let [a, b, c, d] = [
+        LIFTING_97[0] as f64 / ONE,
+        LIFTING_97[1] as f64 / ONE,
+        LIFTING_97[2] as f64 / ONE,
+        LIFTING_97[3] as f64 / ONE,
+    ];
+    let odd = 1.0 + 2.0 * a;
+    let even = 1.0 + 2.0 * b * odd;
+    let odd = odd + 2.0 * c * even;
+    let even = even + 2.0 * d * odd;
+    even * even * ONE / SCALE_LL as f64
+};
+
+/// The scales of LL and HH of a picture.
+fn scales(width: usize, height: usize) -> [i64; 2] {
+    match (width > 1, height > 1) {
+        (true, true) => [SCALE_LL, SCALE_HH],
+        (false, false) => [SCALE_PIXEL, SCALE_HH],
+        _ => [SCALE_LINE, SCALE_HH],
+    }
+}
 
 /// A product with a number in parts of 2^16, rounded half up.
 #[inline(always)]
@@ -228,12 +256,9 @@ fn inverse<L: Lifting>(subbands: Subbands<L::Number>) -> Matrix<L::Number> {
 /// The forward 9/7, which keeps energies.
 pub(crate) fn forward_97(image: &Matrix<f64>) -> Subbands<f64> {
     let mut subbands = forward::<Forward97>(image);
-    if image.width > 1 && image.height > 1 {
-        scale(&mut subbands.ll, |value| value * (ONE / SCALE_LL as f64));
-        scale(&mut subbands.bands[2], |value| {
-            value * (ONE / SCALE_HH as f64)
-        });
-    }
+    let [ll, hh] = scales(image.width, image.height).map(|scale| ONE / scale as f64);
+    scale(&mut subbands.ll, |value| value * ll);
+    scale(&mut subbands.bands[2], |value| value * hh);
     subbands
 }
 
@@ -241,10 +266,12 @@ pub(crate) fn forward_97(image: &Matrix<f64>) -> Subbands<f64> {
 #[inline(always)]
 pub(crate) fn inverse_97(mut subbands: Subbands<i64>) -> Matrix<i64> {
     let [hl, lh, _] = &subbands.bands;
-    if subbands.ll.width + hl.width > 1 && subbands.ll.height + lh.height > 1 {
-        scale(&mut subbands.ll, |value| times(SCALE_LL, value));
-        scale(&mut subbands.bands[2], |value| times(SCALE_HH, value));
-    }
+    let [ll, hh] = scales(
+        subbands.ll.width + hl.width,
+        subbands.ll.height + lh.height,
+    );
+    scale(&mut subbands.ll, |value| times(ll, value));
+    scale(&mut subbands.bands[2], |value| times(hh, value));
     inverse::<Inverse97>(subbands)
 }
 
@@ -299,6 +326,17 @@ mod tests {
         for [width, height] in SIZES {
             let image = noise(width, height);
             assert_eq!(inverse_53(forward_53(&image)), image);
+        }
+    }
+
+    #[test]
+    fn a_constant_grows_alike_in_pictures_of_all_shapes() {
+        assert!((GROWTH - 2.0).abs() < 2e-4, "{GROWTH}");
+        for [width, height] in SIZES {
+            let flat = Matrix::from_values(width, height, vec![1000.0; width * height]).unwrap();
+            for value in forward_97(&flat).ll.values {
+                assert!((value / 1000.0 / GROWTH - 1.0).abs() < 2e-5, "{value}");
+            }
         }
     }
 
