@@ -1,7 +1,7 @@
 //! A raster divided into areas that are encoded apart.
 //!
-//! An area is a rectangle of tiles that starts at a multiple of 2^`top` tiles, so that the overviews of its ground up to
-//! level `top` are its own: means of two by two pixels never cross its border, and no tile needs its neighbours.
+//! An area is a rectangle of tiles that starts at a multiple of 2^`top` tiles, where trees of level `top` have their roots: so
+//! the overviews of its ground up to that level are its own, and no tree needs its neighbours.
 
 use serde::{Deserialize, Serialize};
 use terrane_format::{Pyramid, Window};
@@ -58,8 +58,13 @@ fn grid(pyramid: &Pyramid, level: u8) -> (usize, usize) {
         .map_or((0, 0), |grid| (grid.columns(), grid.rows()))
 }
 
+/// The levels at which trees have their roots, finest first.
+fn roots(pyramid: &Pyramid) -> impl Iterator<Item = u8> + '_ {
+    (0..pyramid.levels()).filter(|&level| pyramid.root_level(level) == level)
+}
+
 impl Division {
-    /// Squares of so many tiles, a power of two.
+    /// Squares of so many tiles, a power of two; at least of a tree.
     pub fn squares(pyramid: &Pyramid, tiles: usize) -> Result<Self, Error> {
         if !tiles.is_power_of_two() {
             return Err(refuse(
@@ -68,15 +73,19 @@ impl Division {
                 tiles.to_string(),
             ));
         }
-        let top = tiles.ilog2().min(u32::from(pyramid.levels() - 1)) as u8;
+        let asked = tiles.ilog2().min(u32::from(pyramid.levels() - 1)) as u8;
+        let top = roots(pyramid).filter(|&level| level <= asked).last();
+        let top = top.unwrap_or_else(|| pyramid.root_level(0));
+        let across = 1_usize << asked.saturating_sub(top);
         let (columns, rows) = grid(pyramid, top);
         let blocks = (0..rows)
+            .step_by(across)
             .flat_map(|row| {
-                (0..columns).map(move |column| Area {
+                (0..columns).step_by(across).map(move |column| Area {
                     column,
                     row,
-                    columns: 1,
-                    rows: 1,
+                    columns: across.min(columns - column),
+                    rows: across.min(rows - row),
                 })
             })
             .collect();
@@ -89,17 +98,17 @@ impl Division {
             let (columns, rows) = grid(pyramid, level);
             columns * rows
         };
-        if count == 0 || count > blocks(0) {
+        let trees = blocks(pyramid.root_level(0));
+        let top = roots(pyramid)
+            .filter(|&level| blocks(level) >= count)
+            .last();
+        let Some(top) = top.filter(|_| count > 0) else {
             return Err(refuse(
                 "the number of shards",
-                "from 1 to the number of tiles",
-                format!("{count} for {} tiles", blocks(0)),
+                "from 1 to the number of trees",
+                format!("{count} for {trees} trees"),
             ));
-        }
-        let top = (0..pyramid.levels())
-            .rev()
-            .find(|&level| blocks(level) >= count)
-            .unwrap_or(0);
+        };
         let (columns, rows) = grid(pyramid, top);
         let mut parts = Vec::with_capacity(count);
         let whole = Area {
@@ -134,7 +143,8 @@ impl Division {
     /// Checks that the areas cover every tile once and start where they may.
     pub fn check(&self, pyramid: &Pyramid) -> Result<(), Error> {
         let wrong = |reason: &str| refuse("the division", "whole", reason.to_owned());
-        if self.top >= pyramid.levels() || self.areas.is_empty() {
+        let is_root = self.top < pyramid.levels() && pyramid.root_level(self.top) == self.top;
+        if !is_root || self.areas.is_empty() {
             return Err(wrong("it has no areas or no such level"));
         }
         let block = 1_usize << self.top;
@@ -212,43 +222,48 @@ mod tests {
 
     #[test]
     fn every_division_covers_every_tile_once() {
-        for (width, height) in [(500, 300), (16, 900), (1000, 17), (333, 333)] {
+        for (width, height) in [(1500, 900), (16, 900), (4000, 17), (933, 1333)] {
             let pyramid = pyramid(width, height);
-            let (columns, rows) = grid(&pyramid, 0);
+            let (columns, rows) = grid(&pyramid, pyramid.root_level(0));
             for count in 1..=(columns * rows).min(60) {
                 let division = Division::into_areas(&pyramid, count).unwrap();
                 assert_eq!(division.areas.len(), count);
                 division.check(&pyramid).unwrap();
             }
-            for tiles in [1, 2, 4, 64] {
+            assert!(Division::into_areas(&pyramid, columns * rows + 1).is_err());
+            for tiles in [1, 2, 4, 16, 64] {
                 let division = Division::squares(&pyramid, tiles).unwrap();
                 division.check(&pyramid).unwrap();
+                let largest = division.areas.iter().map(|area| area.columns).max();
+                assert!(largest.unwrap() <= tiles.max(8));
             }
         }
         assert_eq!(
-            Division::into_areas(&pyramid(500, 300), 1).unwrap().top,
-            pyramid(500, 300).levels() - 1
+            Division::into_areas(&pyramid(1500, 900), 1).unwrap().top,
+            pyramid(1500, 900).levels() - 1
         );
     }
 
     #[test]
     fn what_is_not_whole_is_refused() {
-        let pyramid = pyramid(500, 300);
+        let pyramid = pyramid(1500, 900);
         assert!(Division::squares(&pyramid, 3).is_err());
         assert!(
             Division::into_areas(&pyramid, 0).is_err()
                 && Division::into_areas(&pyramid, 100_000).is_err()
         );
-        let whole = Division::squares(&pyramid, 4).unwrap();
+        let whole = Division::squares(&pyramid, 8).unwrap();
         let mut missing = whole.clone();
         missing.areas.pop();
         let mut twice = whole.clone();
         twice.areas[1] = twice.areas[0];
         let mut askew = whole.clone();
         askew.areas[0].column = 1;
+        let mut between = whole.clone();
+        between.top = 2;
         let mut endless = whole;
         endless.areas[0].columns = usize::MAX;
-        for division in [missing, twice, askew, endless] {
+        for division in [missing, twice, askew, between, endless] {
             assert!(division.check(&pyramid).is_err());
         }
     }

@@ -1,17 +1,18 @@
-//! A raster of any size to a file: strip by strip, all cores, the same bytes however many there are.
+//! A raster of any size to a file: tree by tree, all cores, the same bytes however many there are.
 
 use std::io::{Seek, Write};
 
-use terrane_format::{Header, TileGrid, Window, Writer};
+use terrane_format::{Header, Pyramid, Window, Writer};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::measured::Measured;
-use crate::pyramid_builder::{Coder, EncodedTile, Part, PyramidBuilder};
+use crate::measured::{Measured, MeasuredLevels};
+use crate::pyramid_builder::{Coder, Part, PyramidBuilder, Storey};
 use crate::resources::Resources;
 use crate::tile::TileEncoder;
+use crate::tree::EncodedTree;
 
-/// What an encoding reports after every strip.
+/// What an encoding reports after every row of trees.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodeProgress {
     /// Tiles done, with or without data.
@@ -40,7 +41,7 @@ impl<F: FnMut(Window) -> Result<Vec<f64>, Error>> Heights for F {
     }
 }
 
-/// Is told after every strip how far an encoding is.
+/// Is told after every row of trees how far an encoding is.
 pub type Report<'a> = dyn FnMut(EncodeProgress) -> Result<(), Error> + 'a;
 
 /// What is to be made.
@@ -59,10 +60,10 @@ pub struct Encoding<'a> {
 }
 
 impl Encoding<'_> {
-    /// Encodes a raster that is read by strips of rows. Returns the file and what was measured at full resolution.
+    /// Encodes a raster that is read by rows of trees. Returns the file and what was measured at full resolution.
     ///
-    /// Tiles that the journal knows are taken from it. Overviews are means of two by two valid pixels. Every tile is
-    /// computed on one thread, so the bytes do not depend on their number.
+    /// Trees that the journal knows are taken from it. Every tile is computed on one thread, so the bytes do not depend on
+    /// their number.
     pub fn run<W: Write + Seek>(
         self,
         file: W,
@@ -70,25 +71,22 @@ impl Encoding<'_> {
         progress: &mut Report,
     ) -> Result<(W, Measured), Error> {
         let pyramid = self.header.pyramid.clone();
-        let mut writer = Writer::create(file, self.header)?;
+        let mut writer = Writer::create(file, self.header, self.embedded.is_some())?;
         if let Some(bytes) = self.embedded {
             writer.embed_model(bytes)?;
         }
         let coder = Coder::new(&pyramid, self.encoder, self.journal, self.resources)?;
         let part = Part::whole(&pyramid, 0);
-        let rows = pyramid.grid(0).map_or(0, TileGrid::rows);
+        let side = Storey::of(&pyramid, 0).side;
+        let (_, height) = pyramid.size(0).unwrap_or_default();
         let mut builder = PyramidBuilder::new(coder, part, pyramid.levels() - 1);
-        let mut measured = Measured::default();
-        for _ in 0..rows {
-            builder.read_strip((0, 0), heights, &mut |tile: EncodedTile| {
-                writer.tile(tile.number, &tile.bytes)?;
+        let mut measured = MeasuredLevels::new(&pyramid);
+        for _ in 0..(height as usize).div_ceil(side) {
+            builder.read_strip((0, 0), heights, &mut |tree: EncodedTree| {
                 if let Some(journal) = self.journal {
-                    journal.keep(tile.number, &tile.bytes, &tile.measured)?;
+                    journal.keep(&tree)?;
                 }
-                if tile.level == 0 {
-                    measured.join(&tile.measured);
-                }
-                Ok(())
+                write(&mut writer, &mut measured, &pyramid, &tree)
             })?;
             progress(EncodeProgress {
                 tiles: builder.done,
@@ -96,6 +94,25 @@ impl Encoding<'_> {
                 bytes: writer.length(),
             })?;
         }
-        Ok((writer.finish(measured.of_file())?, measured))
+        let full = measured.full();
+        let file = writer.finish(full.of_file(), measured.overviews())?;
+        Ok((file, full))
     }
+}
+
+/// Writes a tree and counts what was measured of it.
+pub(crate) fn write<W: Write + Seek>(
+    writer: &mut Writer<W>,
+    measured: &mut MeasuredLevels,
+    pyramid: &Pyramid,
+    tree: &EncodedTree,
+) -> Result<(), Error> {
+    let records: Vec<&[u8]> = tree.tiles.iter().map(|tile| &tile.bytes[..]).collect();
+    writer.tree(tree.number, &records)?;
+    if let Some(root) = pyramid.tree(tree.number) {
+        for (tile, encoded) in pyramid.tree_tiles(root).iter().zip(&tree.tiles) {
+            measured.join(tile.level, &encoded.measured);
+        }
+    }
+    Ok(())
 }

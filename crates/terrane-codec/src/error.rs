@@ -12,6 +12,14 @@ pub enum Error {
         /// Heights given.
         found: usize,
     },
+    /// The ground of a tree has another number of heights than its tiles have.
+    #[error("the ground of a tree has {found} heights instead of {expected}")]
+    TreeSize {
+        /// Heights that belong to it.
+        expected: usize,
+        /// Heights given.
+        found: usize,
+    },
     /// A tile holds a value that is not a height.
     #[error("a tile holds a value that is not a height at row {row}, column {column}")]
     NotAHeight {
@@ -77,6 +85,14 @@ pub enum Error {
         target: f64,
         /// What there is to have.
         reached: f64,
+    },
+    /// A tile that cannot be read, and with it those below it.
+    #[error("the tile at column {}, row {} of level {}", tile.id.column, tile.id.row, tile.level)]
+    Tile {
+        /// Which.
+        tile: terrane_format::LevelTile,
+        /// Why.
+        source: Box<Self>,
     },
     /// Threads could not be started.
     #[error("threads cannot be started: {0}")]

@@ -1,4 +1,4 @@
-//! Finished tiles of an encoding, kept beside it so that one that was stopped can go on.
+//! Finished trees of an encoding, kept beside it so that one that was stopped can go on.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -7,27 +7,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
-use terrane_format::{Header, read_exact_at, record};
+use terrane_format::{Header, Pyramid, read_exact_at};
 
 use crate::Error;
-use crate::measured::Measured;
 use crate::tile::TileEncoder;
+use crate::tree::EncodedTree;
 
 /// The first bytes of a journal: whatever else has its name is not touched.
 const MAGIC: [u8; 8] = *b"\x89TRJ\r\n\x1a\n";
 /// Magic and fingerprint.
 const HEAD: usize = MAGIC.len() + 32;
-/// Number, length and five measures before each record.
-const ENTRY: usize = 8 + 4 + Measured::BYTES;
+/// Number and length before each tree.
+const ENTRY: usize = 8 + 8;
 
-/// The tiles of one encoding, by number.
+/// The trees of one encoding, by number.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     /// Appended to under the lock, and read at offsets beside it.
     file: File,
     end: Mutex<()>,
-    known: HashMap<u64, (u64, usize, Measured)>,
+    pyramid: Pyramid,
+    known: HashMap<u64, (u64, usize)>,
 }
 
 fn failed(error: std::io::Error) -> Error {
@@ -101,8 +102,8 @@ impl Journal {
         let mut end = HEAD as u64;
         if start.get(MAGIC.len()..) == Some(&fingerprint) {
             // What was cut off in the middle of an entry is written again.
-            while let Some((number, bytes, measured)) = entry(&mut file) {
-                known.insert(number, (end + ENTRY as u64, bytes, measured));
+            while let Some((number, bytes)) = entry(&mut file) {
+                known.insert(number, (end + ENTRY as u64, bytes));
                 end += (ENTRY + bytes) as u64;
             }
         } else {
@@ -115,29 +116,29 @@ impl Journal {
             path: path.to_owned(),
             file,
             end: Mutex::default(),
+            pyramid: header.pyramid.clone(),
             known,
         })
     }
 
-    /// The record of a tile and what was measured of it.
-    pub(crate) fn tile(&self, number: u64) -> Option<(Vec<u8>, Measured)> {
-        let &(offset, length, measured) = self.known.get(&number)?;
+    /// A tree that was made before.
+    pub(crate) fn tree(&self, number: u64) -> Option<EncodedTree> {
+        let &(offset, length) = self.known.get(&number)?;
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, offset).ok()?;
-        record::check(&bytes, number).ok()?;
-        Some((bytes, measured))
+        EncodedTree::parse(&self.pyramid, number, &bytes)
     }
 
-    /// Keeps a tile.
-    pub(crate) fn keep(&self, number: u64, bytes: &[u8], measured: &Measured) -> Result<(), Error> {
-        if self.known.contains_key(&number) {
+    /// Keeps a tree.
+    pub(crate) fn keep(&self, tree: &EncodedTree) -> Result<(), Error> {
+        if self.known.contains_key(&tree.number) {
             return Ok(());
         }
+        let bytes = tree.to_bytes();
         let mut entry = Vec::with_capacity(ENTRY + bytes.len());
-        entry.extend(number.to_le_bytes());
-        entry.extend((bytes.len() as u32).to_le_bytes());
-        entry.extend(measured.to_bytes());
-        entry.extend_from_slice(bytes);
+        entry.extend(tree.number.to_le_bytes());
+        entry.extend((bytes.len() as u64).to_le_bytes());
+        entry.extend_from_slice(&bytes);
         let _end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         (&self.file).write_all(&entry).map_err(failed)
     }
@@ -148,17 +149,17 @@ impl Journal {
     }
 }
 
-/// The next entry's number, length and measures, with the file after its record; `None` at the end.
-fn entry(file: &mut File) -> Option<(u64, usize, Measured)> {
+/// The next entry's number and length, with the file after its tree; `None` at the end.
+fn entry(file: &mut File) -> Option<(u64, usize)> {
     let mut head = [0; ENTRY];
     file.read_exact(&mut head).ok()?;
     let number = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
-    let length = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index])) as usize;
-    let measured = Measured::from_bytes(&std::array::from_fn(|index| head[12 + index]));
+    let length = u64::from_le_bytes(std::array::from_fn(|index| head[8 + index]));
     let position = file.stream_position().ok()?;
-    if position + length as u64 > file.metadata().ok()?.len() {
+    let end = position.checked_add(length)?;
+    if end > file.metadata().ok()?.len() {
         return None;
     }
-    file.seek(SeekFrom::Start(position + length as u64)).ok()?;
-    Some((number, length, measured))
+    file.seek(SeekFrom::Start(end)).ok()?;
+    Some((number, usize::try_from(length).ok()?))
 }

@@ -34,6 +34,7 @@ pub mod surface;
 mod terrain;
 pub mod tile;
 pub mod tiling;
+mod tree;
 
 pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! What an encoding measures of the heights that come back.
 
-use terrane_format::{Statistics, TileStatistics};
+use terrane_format::{OverviewStatistics, Pyramid, Statistics};
 
 /// Peak signal-to-noise ratio in dB: of a mean square error relative to the square of the range of heights.
 pub fn psnr_db(relative_square_error: f64) -> f64 {
@@ -102,14 +102,42 @@ impl Measured {
         }
     }
 
-    pub(crate) fn of_tile(&self) -> TileStatistics {
-        TileStatistics {
+    fn of_overview(&self) -> OverviewStatistics {
+        OverviewStatistics {
             rmse_m: self.rmse_m() as f32,
             // Rounded up: what is stated is never below what was measured.
-            max_error_m: (self.max_error_m as f32).next_up(),
-            // And the range is never narrower than it is.
-            lowest_m: (self.lowest_m as f32).next_down(),
-            highest_m: (self.highest_m as f32).next_up(),
+            max_error_m: if self.max_error_m > 0.0 {
+                (self.max_error_m as f32).next_up()
+            } else {
+                0.0
+            },
         }
+    }
+}
+
+/// What an encoding measures, level by level.
+#[derive(Debug)]
+pub(crate) struct MeasuredLevels(Vec<Measured>);
+
+impl MeasuredLevels {
+    pub(crate) fn new(pyramid: &Pyramid) -> Self {
+        Self(vec![Measured::default(); pyramid.levels().into()])
+    }
+
+    /// Adds what was measured of a tile of a level.
+    pub(crate) fn join(&mut self, level: u8, tile: &Measured) {
+        if let Some(measured) = self.0.get_mut(usize::from(level)) {
+            measured.join(tile);
+        }
+    }
+
+    /// At full resolution.
+    pub(crate) fn full(&self) -> Measured {
+        self.0.first().copied().unwrap_or_default()
+    }
+
+    /// Of all overviews.
+    pub(crate) fn overviews(&self) -> Vec<OverviewStatistics> {
+        self.0.iter().skip(1).map(Measured::of_overview).collect()
     }
 }

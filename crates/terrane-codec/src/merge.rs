@@ -10,12 +10,13 @@ use terrane_format::{ByteSource, Header, LevelTile, Pyramid, TileId, Writer};
 
 use crate::Error;
 use crate::division::Division;
-use crate::encode::{EncodeProgress, Report};
-use crate::measured::Measured;
-use crate::pyramid_builder::{Coder, EncodedTile, Part, PyramidBuilder};
+use crate::encode::{EncodeProgress, Report, write};
+use crate::measured::{Measured, MeasuredLevels};
+use crate::pyramid_builder::{Coder, Part, PyramidBuilder, Storey};
 use crate::resources::Resources;
 use crate::shard::{ShardFile, ShardId};
 use crate::tile::TileEncoder;
+use crate::tree::EncodedTree;
 
 /// Opens the file of a shard.
 pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn ByteSource>, Error> + 'a;
@@ -58,7 +59,7 @@ impl Merge<'_> {
         for number in 0..self.division.areas.len() {
             shards.read(number)?;
         }
-        let mut writer = Writer::create(file, self.header)?;
+        let mut writer = Writer::create(file, self.header, self.embedded.is_some())?;
         if let Some(bytes) = self.embedded {
             writer.embed_model(bytes)?;
         }
@@ -74,13 +75,13 @@ impl Merge<'_> {
             shards,
             coarse,
             writer,
-            measured: Measured::default(),
+            measured: MeasuredLevels::new(&pyramid),
             done: 0,
         };
-        let rows = pyramid.grid(0).map_or(0, terrane_format::TileGrid::rows);
-        for row in 0..rows {
-            state.shards.forget_above(row);
-            state.strip(0, row)?;
+        let storey = Storey::of(&pyramid, 0);
+        for row in 0..rows(&pyramid, storey) {
+            state.shards.forget_above(row << storey.root);
+            state.strip(storey, row)?;
             let coarse = state.coarse.as_ref().map_or(0, |builder| builder.done);
             progress(EncodeProgress {
                 tiles: state.done + coarse,
@@ -91,8 +92,16 @@ impl Merge<'_> {
         let State {
             writer, measured, ..
         } = state;
-        Ok((writer.finish(measured.of_file())?, measured))
+        let full = measured.full();
+        let file = writer.finish(full.of_file(), measured.overviews())?;
+        Ok((file, full))
     }
+}
+
+/// Rows of trees of a storey.
+fn rows(pyramid: &Pyramid, storey: Storey) -> usize {
+    let grid = pyramid.grid(storey.root);
+    grid.map_or(0, terrane_format::TileGrid::rows)
 }
 
 /// The shards that are open.
@@ -157,17 +166,14 @@ struct State<'a, W> {
     /// The levels that need several shards.
     coarse: Option<PyramidBuilder<'a>>,
     writer: Writer<W>,
-    measured: Measured,
+    measured: MeasuredLevels,
     done: u64,
 }
 
 impl<W: Write + Seek> State<'_, W> {
-    /// Writes a row of tiles and, where they are complete with it, the rows of the levels above.
-    fn strip(&mut self, level: u8, row: usize) -> Result<(), Error> {
-        let rows = self
-            .pyramid
-            .grid(level)
-            .map_or(0, terrane_format::TileGrid::rows);
+    /// Writes a row of trees and, where they are complete with it, the rows of the storeys above.
+    fn strip(&mut self, storey: Storey, row: usize) -> Result<(), Error> {
+        let level = storey.root;
         let across = self.shards.across(row << level);
         for &index in &across {
             let area = self.shards.division.areas[index];
@@ -175,49 +181,51 @@ impl<W: Write + Seek> State<'_, W> {
             let end = (area.column + area.columns).div_ceil(1 << level);
             for column in first..end {
                 let id = TileId { column, row };
-                let number = self.pyramid.number(LevelTile { level, id })?;
-                if let Some((bytes, measured)) = self.shards.shard(index)?.tile(number)? {
-                    self.writer.tile(number, &bytes)?;
-                    if level == 0 {
-                        self.measured.join(&measured);
-                    }
+                let root = LevelTile { level, id };
+                let number = self.pyramid.tree_number(root)?;
+                if let Some(tree) = self.shards.shard(index)?.tree(number)? {
+                    write(&mut self.writer, &mut self.measured, self.pyramid, &tree)?;
                 }
+                self.done += self.pyramid.tree_tiles(root).len() as u64;
             }
-            self.done += (end - first) as u64;
         }
-        if level < self.top {
-            let is_complete = row % 2 == 1 || row + 1 == rows;
-            return if is_complete {
-                self.strip(level + 1, row / 2)
-            } else {
-                Ok(())
-            };
+        if level == self.top {
+            return self.coarsen(storey, row, &across);
         }
-        self.coarsen(row, &across)
+        let Some(above) = storey.above(self.pyramid) else {
+            return Ok(());
+        };
+        let is_last = row + 1 == rows(self.pyramid, storey);
+        let end = storey.coarsened((row + 1) * storey.side);
+        if is_last || end.is_multiple_of(above.side) {
+            let first = storey.coarsened(row * storey.side);
+            return self.strip(above, first / above.side);
+        }
+        Ok(())
     }
 
-    /// Hands the rows of a strip of the last level of shards on to the levels above.
-    fn coarsen(&mut self, row: usize, across: &[usize]) -> Result<(), Error> {
+    /// Hands the rows of a strip of the last storey of shards on to the storeys above.
+    fn coarsen(&mut self, storey: Storey, row: usize, across: &[usize]) -> Result<(), Error> {
         let Some(coarse) = &mut self.coarse else {
             return Ok(());
         };
-        let half = usize::from(self.pyramid.side()) / 2;
+        let high = storey.coarsened(storey.side);
         let (width, height) = self.pyramid.size(self.top + 1).unwrap_or_default();
         let (width, height) = (width as usize, height as usize);
-        let count = half.min(height - row * half);
+        let count = high.min(height - row * high);
         let mut rows = vec![f64::NAN; width * count];
         for &index in across {
             let area = self.shards.division.areas[index];
             let shard = self.shards.shard(index)?;
-            let part = shard.rows(row * half - (area.row >> self.top) * half, count)?;
-            let column = (area.column >> self.top) * half;
+            let part = shard.rows((row - (area.row >> self.top)) * high, count)?;
+            let column = (area.column >> self.top) * high;
             for (to, from) in rows.chunks_mut(width).zip(part.chunks(shard.width())) {
                 to[column..column + from.len()].copy_from_slice(from);
             }
         }
-        let writer = &mut self.writer;
-        coarse.push_rows(&rows, &mut |tile: EncodedTile| {
-            Ok(writer.tile(tile.number, &tile.bytes)?)
+        let (writer, measured, pyramid) = (&mut self.writer, &mut self.measured, self.pyramid);
+        coarse.push_rows(&rows, &mut |tree: EncodedTree| {
+            write(writer, measured, pyramid, &tree)
         })
     }
 }

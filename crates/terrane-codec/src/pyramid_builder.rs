@@ -1,7 +1,7 @@
-//! Heights that become tiles: strip by strip, and half as many rows for the next level.
+//! Heights that become trees: row by row of trees, and at a coarser resolution the next storey.
 //!
-//! A strip is a row of tiles. Only tiles that may have data are held, so memory follows what is there and not the extent
-//! of the raster.
+//! One tree is encoded at a time, its tiles on all threads. Of the coarser storeys only trees that may have data are held, so
+//! memory follows what is there and not the extent of the raster.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,59 @@ use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window, halve};
 use crate::Error;
 use crate::encode::Heights;
 use crate::journal::Journal;
-use crate::measured::Measured;
-use crate::parallel::in_parallel;
 use crate::resources::Resources;
 use crate::tile::TileEncoder;
+use crate::tree::{EncodedTree, TreeEncoder};
 
-/// Pixels that are read at a time, so that a strip of any width is read in parts. As wide as that a raster whose blocks
-/// are whole rows is read once.
-const READ_PIXELS: usize = 1 << 25;
+/// Pixels that are read at a time: a row of trees is read in parts, as wide as that a raster whose blocks are whole rows
+/// is read a few times and not once for each tree.
+const READ_PIXELS: usize = 1 << 24;
 
-/// A tile with data, ready to be written.
-pub(crate) struct EncodedTile {
-    pub(crate) level: u8,
-    pub(crate) number: u64,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) measured: Measured,
+/// Some levels whose tiles belong to the same trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Storey {
+    /// Its finest level.
+    pub(crate) first: u8,
+    /// The level of its roots.
+    pub(crate) root: u8,
+    /// Pixels across a tree at its finest level.
+    pub(crate) side: usize,
 }
 
-/// Makes the tiles of strips.
+impl Storey {
+    /// The storey that a level belongs to.
+    pub(crate) fn of(pyramid: &Pyramid, level: u8) -> Self {
+        let (first, root) = (pyramid.storey(level), pyramid.root_level(level));
+        Self {
+            first,
+            root,
+            side: usize::from(pyramid.side()) << (root - first),
+        }
+    }
+
+    /// The next one, of half the resolution of its roots; `None` at the top.
+    pub(crate) fn above(&self, pyramid: &Pyramid) -> Option<Self> {
+        (self.root + 1 < pyramid.levels()).then(|| Self::of(pyramid, self.root + 1))
+    }
+
+    /// A number of pixels of its finest level at the finest level of the next.
+    pub(crate) fn coarsened(&self, pixels: usize) -> usize {
+        pixels.div_ceil(1 << (self.root + 1 - self.first))
+    }
+
+    /// Heights at the resolution of the next storey.
+    fn coarsen(&self, heights: &[f64], width: usize) -> Vec<f64> {
+        let mut width = width;
+        let mut heights = halve(heights, width);
+        for _ in self.first..self.root {
+            width = width.div_ceil(2);
+            heights = halve(&heights, width);
+        }
+        heights
+    }
+}
+
+/// Makes trees.
 pub(crate) struct Coder<'a> {
     pub(crate) pyramid: &'a Pyramid,
     encoder: &'a TileEncoder,
@@ -36,77 +71,100 @@ pub(crate) struct Coder<'a> {
     memory: MemoryLimit,
 }
 
-/// A part of a level, whose rows come from the top.
+/// A part of a storey, whose rows come from the top.
 pub(crate) struct Part {
-    pub(crate) level: u8,
-    /// Its first tile in the level.
-    pub(crate) first: TileId,
-    /// Pixels.
-    pub(crate) width: usize,
-    /// Pixels.
-    pub(crate) height: usize,
+    storey: Storey,
+    /// Its first root.
+    first: TileId,
+    /// Pixels at the finest level.
+    width: usize,
+    /// Pixels at the finest level.
+    height: usize,
 }
 
 impl Part {
-    /// A whole level.
+    /// A whole storey, by any of its levels.
     pub(crate) fn whole(pyramid: &Pyramid, level: u8) -> Self {
-        let (width, height) = pyramid.size(level).unwrap_or_default();
+        let storey = Storey::of(pyramid, level);
+        let (width, height) = pyramid.size(storey.first).unwrap_or_default();
         Self {
-            level,
+            storey,
             first: TileId { column: 0, row: 0 },
             width: width as usize,
             height: height as usize,
         }
     }
 
-    /// The same ground at half the resolution; its first tile must have an even column and row.
-    pub(crate) fn halved(&self) -> Self {
+    /// A window at full resolution, which starts where a tree does.
+    pub(crate) fn of_window(pyramid: &Pyramid, window: Window) -> Self {
+        let storey = Storey::of(pyramid, 0);
         Self {
-            level: self.level + 1,
+            storey,
             first: TileId {
-                column: self.first.column / 2,
-                row: self.first.row / 2,
+                column: window.column / storey.side,
+                row: window.row / storey.side,
             },
-            width: self.width.div_ceil(2),
-            height: self.height.div_ceil(2),
+            width: window.width,
+            height: window.height,
         }
     }
 
-    /// Columns of a tile, which is counted from the part's left.
-    fn columns(&self, tile: usize, side: usize) -> usize {
-        side.min(self.width - tile * side)
+    /// The same ground in the next storey; `None` at the top.
+    fn above(&self, pyramid: &Pyramid) -> Option<Self> {
+        let storey = self.storey.above(pyramid)?;
+        let start = |tree: usize| self.storey.coarsened(tree * self.storey.side) / storey.side;
+        Some(Self {
+            storey,
+            first: TileId {
+                column: start(self.first.column),
+                row: start(self.first.row),
+            },
+            width: self.storey.coarsened(self.width),
+            height: self.storey.coarsened(self.height),
+        })
+    }
+
+    /// Trees across.
+    fn trees(&self) -> usize {
+        self.width.div_ceil(self.storey.side)
+    }
+
+    /// Columns of a tree, which is counted from the part's left.
+    fn columns(&self, tree: usize) -> usize {
+        let side = self.storey.side;
+        side.min(self.width - tree * side)
     }
 }
 
-/// Heights of tiles of a strip, by their column in the part.
+/// Heights of trees of a strip, by their column in the part.
 type Blocks = BTreeMap<usize, Vec<f64>>;
 
-/// Rows of one level that wait to become tiles.
+/// Rows of one storey that wait to become trees.
 struct Strip {
     part: Part,
     /// The first row that waits.
     row: usize,
     /// How many wait.
     waiting: usize,
-    /// The tiles among them that have something.
+    /// The trees among them that have something.
     blocks: Blocks,
 }
 
 impl Strip {
     /// Rows that the strip has when it is whole.
-    fn rows(&self, side: usize) -> usize {
-        side.min(self.part.height - self.row)
+    fn rows(&self) -> usize {
+        self.part.storey.side.min(self.part.height - self.row)
     }
 }
 
-/// Takes tiles in the order of a file.
-pub(crate) type Take<'a> = dyn FnMut(EncodedTile) -> Result<(), Error> + 'a;
+/// Takes trees in the order of a file.
+pub(crate) type Take<'a> = dyn FnMut(EncodedTree) -> Result<(), Error> + 'a;
 
-/// A part of a raster and its overviews, from the finest level that is made here to the coarsest.
+/// A part of a raster and its overviews, from the finest storey that is made here to the coarsest.
 pub(crate) struct PyramidBuilder<'a> {
     coder: Coder<'a>,
     strips: Vec<Strip>,
-    /// Rows at half the resolution of the last level, where somebody else goes on with them.
+    /// Heights at the resolution of the next storey, where somebody else goes on with them.
     pub(crate) beyond: Option<Vec<f64>>,
     /// Tiles made, with or without data.
     pub(crate) done: u64,
@@ -115,20 +173,19 @@ pub(crate) struct PyramidBuilder<'a> {
 }
 
 impl<'a> PyramidBuilder<'a> {
-    /// Starts at a part and makes all levels up to `last`.
+    /// Starts at a part and makes all storeys up to the one whose roots have the level `last`.
     pub(crate) fn new(coder: Coder<'a>, part: Part, last: u8) -> Self {
         let is_top = last + 1 >= coder.pyramid.levels();
         let mut strips = Vec::new();
-        let mut part = part;
-        while part.level <= last {
-            let next = part.halved();
+        let mut next = Some(part);
+        while let Some(part) = next.filter(|part| part.storey.root <= last) {
+            next = part.above(coder.pyramid);
             strips.push(Strip {
                 part,
                 row: 0,
                 waiting: 0,
                 blocks: Blocks::new(),
             });
-            part = next;
         }
         Self {
             coder,
@@ -139,21 +196,17 @@ impl<'a> PyramidBuilder<'a> {
         }
     }
 
-    fn side(&self) -> usize {
-        self.coder.pyramid.side().into()
-    }
-
-    /// Reads the next strip of the first level and makes its tiles. The part lies at `corner` of what is read.
+    /// Reads the next strip of the first storey and makes its trees. The part lies at `corner` of what is read.
     pub(crate) fn read_strip(
         &mut self,
         corner: (usize, usize),
         heights: &mut dyn Heights,
         take: &mut Take,
     ) -> Result<(), Error> {
-        let side = self.side();
         let strip = &self.strips[0];
-        let (row, rows) = (strip.row, strip.rows(side));
-        let (width, tiles) = (strip.part.width, strip.part.width.div_ceil(side));
+        let side = strip.part.storey.side;
+        let (row, rows) = (strip.row, strip.rows());
+        let (width, trees) = (strip.part.width, strip.part.trees());
         let window = |first: usize, end: usize| Window {
             column: corner.0 + first * side,
             row: corner.1 + row,
@@ -162,38 +215,44 @@ impl<'a> PyramidBuilder<'a> {
         };
         let most = (READ_PIXELS / (side * side)).max(1);
         let mut first = 0;
-        while first < tiles {
+        while first < trees {
             if !heights.touches(window(first, first + 1)) {
                 first += 1;
                 continue;
             }
             let mut end = first + 1;
-            while end < tiles && end - first < most && heights.touches(window(end, end + 1)) {
+            while end < trees && end - first < most && heights.touches(window(end, end + 1)) {
                 end += 1;
             }
             let part = window(first, end);
             let read = heights.read(part)?;
-            let blocks = cut(&read, part.width, first, side);
-            drop(read);
-            self.tiles(0, blocks, take)?;
+            for tree in first..end {
+                let columns = self.strips[0].part.columns(tree);
+                let start = (tree - first) * side;
+                if let Some(block) = cut(&read, part.width, start, columns) {
+                    self.tree(0, tree, block, take)?;
+                }
+            }
             first = end;
         }
         self.strips[0].waiting = rows;
         self.finish_strip(0, take)
     }
 
-    /// Adds whole rows of the first level; full strips become tiles.
+    /// Adds whole rows of the first storey; full strips become trees.
     pub(crate) fn push_rows(&mut self, rows: &[f64], take: &mut Take) -> Result<(), Error> {
-        let side = self.side();
-        let width = self.strips[0].part.width;
-        for (tile, block) in cut(rows, width, 0, side) {
-            let columns = self.strips[0].part.columns(tile, side);
-            self.add(0, tile * side, columns, &block)?;
+        let part = &self.strips[0].part;
+        let (side, width, trees) = (part.storey.side, part.width, part.trees());
+        for tree in 0..trees {
+            let columns = self.strips[0].part.columns(tree);
+            if let Some(block) = cut(rows, width, tree * side, columns) {
+                self.add(0, tree * side, columns, &block)?;
+            }
         }
         self.advance(0, rows.len() / width, take)
     }
 
-    /// Puts a block at a column of pixels into the rows of a level that come next.
+    /// Puts a block at a column of pixels into the rows of a storey that come next.
     fn add(
         &mut self,
         index: usize,
@@ -201,13 +260,13 @@ impl<'a> PyramidBuilder<'a> {
         width: usize,
         block: &[f64],
     ) -> Result<(), Error> {
-        let side = self.side();
         let Some(strip) = self.strips.get_mut(index) else {
             return Ok(());
         };
-        let tile = column / side;
-        let (wide, rows) = (strip.part.columns(tile, side), strip.rows(side));
-        if !strip.blocks.contains_key(&tile) {
+        let side = strip.part.storey.side;
+        let tree = column / side;
+        let (wide, rows) = (strip.part.columns(tree), strip.rows());
+        if !strip.blocks.contains_key(&tree) {
             self.held += (wide * rows * 8) as u64;
             self.coder.memory.check(
                 "the overviews of so wide a raster",
@@ -217,7 +276,7 @@ impl<'a> PyramidBuilder<'a> {
         }
         let into = strip
             .blocks
-            .entry(tile)
+            .entry(tree)
             .or_insert_with(|| vec![f64::NAN; wide * rows]);
         for (row, heights) in block.chunks_exact(width).enumerate() {
             let start = (strip.waiting + row) * wide + column % side;
@@ -226,46 +285,56 @@ impl<'a> PyramidBuilder<'a> {
         Ok(())
     }
 
-    /// Counts rows that were added to a level; a full strip becomes tiles.
+    /// Counts rows that were added to a storey; a full strip becomes trees.
     fn advance(&mut self, index: usize, rows: usize, take: &mut Take) -> Result<(), Error> {
-        let side = self.side();
         let Some(strip) = self.strips.get_mut(index) else {
             return Ok(());
         };
         strip.waiting += rows;
-        if strip.waiting < strip.rows(side) {
+        if strip.waiting < strip.rows() {
             return Ok(());
         }
         let blocks = std::mem::take(&mut strip.blocks);
-        self.held -= blocks
-            .values()
-            .map(|block| block.len() as u64 * 8)
-            .sum::<u64>();
-        self.tiles(index, blocks, take)?;
+        for (tree, block) in blocks {
+            self.held -= block.len() as u64 * 8;
+            self.tree(index, tree, block, take)?;
+        }
         self.finish_strip(index, take)
     }
 
-    /// Makes tiles of the strip at hand, and adds them at half the resolution to the next level.
-    fn tiles(&mut self, index: usize, blocks: Blocks, take: &mut Take) -> Result<(), Error> {
-        let side = self.side();
-        let strip = &self.strips[index];
-        let level = strip.part.level;
-        let first = TileId {
-            column: strip.part.first.column,
-            row: strip.part.first.row + strip.row / side,
+    /// Makes a tree of the strip at hand, and adds its heights to the next storey.
+    fn tree(
+        &mut self,
+        index: usize,
+        tree: usize,
+        block: Vec<f64>,
+        take: &mut Take,
+    ) -> Result<(), Error> {
+        let part = &self.strips[index].part;
+        let storey = part.storey;
+        let id = TileId {
+            column: part.first.column + tree,
+            row: part.first.row + self.strips[index].row / storey.side,
         };
-        for tile in self.coder.tiles(level, first, &blocks)? {
-            take(tile)?;
-        }
+        let width = part.columns(tree);
         let is_last = index + 1 == self.strips.len();
-        for (tile, block) in blocks {
-            let width = self.strips[index].part.columns(tile, side);
-            let (column, half) = (tile * side / 2, halve(&block, width));
+        // At the top there is nothing coarser.
+        if !is_last || self.beyond.is_some() {
+            let (column, wide) = (
+                storey.coarsened(tree * storey.side),
+                storey.coarsened(width),
+            );
+            let coarse = storey.coarsen(&block, width);
             if is_last {
-                self.add_beyond(index, column, width.div_ceil(2), &half);
+                self.add_beyond(index, column, wide, &coarse);
             } else {
-                self.add(index + 1, column, width.div_ceil(2), &half)?;
+                self.add(index + 1, column, wide, &coarse)?;
             }
+        }
+        let level = storey.root;
+        let encoded = self.coder.tree(LevelTile { level, id }, block)?;
+        if encoded.has_data() {
+            take(encoded)?;
         }
         Ok(())
     }
@@ -273,8 +342,9 @@ impl<'a> PyramidBuilder<'a> {
     /// Puts a block into the rows that somebody else goes on with.
     fn add_beyond(&mut self, index: usize, column: usize, width: usize, block: &[f64]) {
         let part = &self.strips[index].part;
-        let (across, down) = (part.width.div_ceil(2), part.height.div_ceil(2));
-        let first = self.strips[index].row / 2;
+        let storey = part.storey;
+        let (across, down) = (storey.coarsened(part.width), storey.coarsened(part.height));
+        let first = storey.coarsened(self.strips[index].row);
         let Some(beyond) = &mut self.beyond else {
             return;
         };
@@ -286,33 +356,32 @@ impl<'a> PyramidBuilder<'a> {
     }
 
     fn finish_strip(&mut self, index: usize, take: &mut Take) -> Result<(), Error> {
-        let side = self.side();
         let strip = &mut self.strips[index];
+        let storey = strip.part.storey;
         let rows = std::mem::take(&mut strip.waiting);
+        self.done += self.coder.tiles(storey, &strip.part, rows);
         strip.row += rows;
-        self.done += strip.part.width.div_ceil(side) as u64;
         if index + 1 == self.strips.len()
             && let Some(beyond) = &mut self.beyond
         {
             // Rows without any data count too.
             let part = &self.strips[index].part;
-            beyond.resize(part.width.div_ceil(2) * part.height.div_ceil(2), f64::NAN);
+            let (across, down) = (storey.coarsened(part.width), storey.coarsened(part.height));
+            beyond.resize(across * down, f64::NAN);
         }
-        self.advance(index + 1, rows.div_ceil(2), take)
+        self.advance(index + 1, storey.coarsened(rows), take)
     }
 }
 
-/// Rows cut into tiles, the first of which has a number; those without any data are left out.
-fn cut(rows: &[f64], width: usize, first: usize, side: usize) -> Blocks {
-    let mut blocks = Blocks::new();
-    for (tile, start) in (0..width).step_by(side).enumerate() {
-        let end = (start + side).min(width);
-        let part = || rows.chunks_exact(width).map(|row| &row[start..end]);
-        if part().any(|row| row.iter().any(|height| !height.is_nan())) {
-            blocks.insert(first + tile, part().flatten().copied().collect());
-        }
-    }
-    blocks
+/// Some columns of rows; `None` where they have no data.
+fn cut(rows: &[f64], width: usize, start: usize, columns: usize) -> Option<Vec<f64>> {
+    let part = || {
+        rows.chunks_exact(width)
+            .map(|row| &row[start..start + columns])
+    };
+    part()
+        .any(|row| row.iter().any(|height| !height.is_nan()))
+        .then(|| part().flatten().copied().collect())
 }
 
 impl<'a> Coder<'a> {
@@ -333,42 +402,29 @@ impl<'a> Coder<'a> {
         })
     }
 
-    /// Encodes tiles of one strip on all threads; those with data, in their order.
-    fn tiles(&self, level: u8, first: TileId, blocks: &Blocks) -> Result<Vec<EncodedTile>, Error> {
-        let blocks: Vec<(&usize, &Vec<f64>)> = blocks.iter().collect();
-        let done = in_parallel(blocks.len(), self.jobs, &|index| {
-            let (column, heights) = blocks[index];
-            let id = TileId {
-                column: first.column + column,
-                row: first.row,
-            };
-            self.tile(LevelTile { level, id }, heights)
-        })?;
-        Ok(done.into_iter().flatten().collect())
+    /// Tiles of all levels of a storey in some rows of a part.
+    fn tiles(&self, storey: Storey, part: &Part, rows: usize) -> u64 {
+        let side = usize::from(self.pyramid.side());
+        (0..=storey.root - storey.first)
+            .map(|above| {
+                let tiles = |pixels: usize| (pixels.div_ceil(side << above)) as u64;
+                tiles(part.width) * tiles(rows)
+            })
+            .sum()
     }
 
-    /// Encodes a tile; `None` where it has no data.
-    fn tile(&self, tile: LevelTile, heights: &[f64]) -> Result<Option<EncodedTile>, Error> {
-        let window = self.pyramid.window(tile)?;
-        let number = self.pyramid.number(tile)?;
-        let encoded = |(bytes, measured)| EncodedTile {
-            level: tile.level,
-            number,
-            bytes,
-            measured,
-        };
-        if let Some(known) = self.journal.and_then(|journal| journal.tile(number)) {
-            return Ok(Some(encoded(known)));
+    /// Encodes the tree of a root.
+    fn tree(&self, root: LevelTile, heights: Vec<f64>) -> Result<EncodedTree, Error> {
+        let number = self.pyramid.tree_number(root)?;
+        let known = self.journal.and_then(|journal| journal.tree(number));
+        if let Some(known) = known {
+            return Ok(known);
         }
-        let encoder = self.encoder.for_level(tile.level);
-        let Some(coded) = encoder.encode(heights, window)? else {
-            return Ok(None);
+        let trees = TreeEncoder {
+            encoder: self.encoder,
+            pyramid: self.pyramid,
+            jobs: self.jobs,
         };
-        let measured = coded.measured;
-        let bytes = coded.to_bytes(number);
-        if tile.level == 0 {
-            encoder.check_reached(&bytes, window)?;
-        }
-        Ok(Some(encoded((bytes, measured))))
+        trees.encode(root, heights)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
@@ -29,6 +29,8 @@ use crate::address::{RemoteOptions, is_address, public_address, without_secrets}
 const MIN_RATE: f64 = 16_384.0;
 /// How often a request that failed is sent again.
 const MAX_RETRIES: usize = 3;
+/// Parts of a file that are asked for side by side.
+const SIDE_BY_SIDE: usize = 16;
 /// A single request has no time of its own; this is as good as none.
 const ENDLESS: Duration = Duration::from_hours(24);
 /// Characters of what a server said that are shown.
@@ -138,6 +140,32 @@ impl RemoteFile {
         }
     }
 
+    /// Reads a part of the file.
+    async fn part(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
+        let range = GetRange::Bounded(offset..offset + length as u64);
+        let options = GetOptions {
+            range: Some(range),
+            ..GetOptions::default()
+        };
+        let deadline = Instant::now() + self.timeout;
+        let answer = self
+            .until(deadline, self.store.get_opts(&self.path, options))
+            .await?;
+        self.length.get_or_init(|| answer.meta.size);
+        let mut parts = answer.into_stream();
+        let mut bytes = Vec::new();
+        loop {
+            let earned = Duration::from_secs_f64(bytes.len() as f64 / MIN_RATE);
+            let Some(part) = self.until(deadline + earned, parts.try_next()).await? else {
+                return Ok(bytes);
+            };
+            if part.len() > length - bytes.len() {
+                return Err(self.error("it sent more than it was asked for"));
+            }
+            bytes.extend_from_slice(&part);
+        }
+    }
+
     fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let runtime = self.runtime.as_ref().expect("there until it is dropped");
         runtime.block_on(work)
@@ -158,30 +186,14 @@ impl ByteSource for RemoteFile {
         if length == 0 {
             return Ok(Vec::new());
         }
-        let range = GetRange::Bounded(offset..offset + length as u64);
-        let options = GetOptions {
-            range: Some(range),
-            ..GetOptions::default()
-        };
-        self.run(async {
-            let deadline = Instant::now() + self.timeout;
-            let answer = self
-                .until(deadline, self.store.get_opts(&self.path, options))
-                .await?;
-            self.length.get_or_init(|| answer.meta.size);
-            let mut parts = answer.into_stream();
-            let mut bytes = Vec::new();
-            loop {
-                let earned = Duration::from_secs_f64(bytes.len() as f64 / MIN_RATE);
-                let Some(part) = self.until(deadline + earned, parts.try_next()).await? else {
-                    return Ok(bytes);
-                };
-                if part.len() > length - bytes.len() {
-                    return Err(self.error("it sent more than it was asked for"));
-                }
-                bytes.extend_from_slice(&part);
-            }
-        })
+        self.run(self.part(offset, length))
+    }
+
+    fn read_all(&self, parts: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+        let asked = parts
+            .iter()
+            .map(|&(offset, length)| self.part(offset, length));
+        self.run(stream::iter(asked).buffered(SIDE_BY_SIDE).try_collect())
     }
 
     fn length(&self) -> Result<u64> {

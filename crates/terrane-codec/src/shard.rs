@@ -1,35 +1,36 @@
-//! The tiles of one area, in a file of their own until all areas are merged.
+//! The trees of one area, in a file of their own until all areas are merged.
 //!
 //! ```text
 //! head      magic, version, number of the shard, SHA-256 of the plan
-//! records   as they will stand in the file, one after another
-//! index     number, length and measures of each
+//! trees     measures and records of their tiles, one tree after another
+//! index     number and length of each
 //! rows      heights at half the resolution of the last level, for the overviews that need several shards
-//! tail      how many records and heights, SHA-256 of head, index and rows
+//! tail      how many trees and heights, SHA-256 of head, index and rows
 //! ```
 //!
-//! Records carry checksums of their own, so every byte is checked without reading anything twice.
+//! Trees carry checksums of their own, so every byte is checked without reading anything twice.
 
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
-use terrane_format::{ByteSource, Pyramid, TileId, Window, limits, record};
+use terrane_format::{ByteSource, Pyramid, Window};
 
 use crate::Error;
 use crate::division::Area;
 use crate::encode::{EncodeProgress, Heights, Report};
 use crate::measured::Measured;
-use crate::pyramid_builder::{Coder, EncodedTile, Part, PyramidBuilder};
+use crate::pyramid_builder::{Coder, Part, PyramidBuilder, Storey};
 use crate::resources::Resources;
 use crate::tile::TileEncoder;
+use crate::tree::EncodedTree;
 
 const MAGIC: [u8; 8] = *b"\x89TRS\r\n\x1a\n";
 const VERSION: u32 = 1;
 /// Magic, version, number, plan.
 const HEAD: usize = 8 + 4 + 4 + 32;
-/// Number, length, measures.
-const ENTRY: usize = 8 + 8 + Measured::BYTES;
-/// Records, heights, checksum.
+/// Number, length.
+const ENTRY: usize = 8 + 8;
+/// Trees, heights, checksum.
 const TAIL: usize = 8 + 8 + 32;
 
 /// Which shard of which plan.
@@ -85,27 +86,17 @@ impl ShardEncoding<'_> {
         progress: &mut Report,
     ) -> Result<Measured, Error> {
         let whole = self.area.window(self.pyramid);
-        let part = Part {
-            level: 0,
-            first: TileId {
-                column: self.area.column,
-                row: self.area.row,
-            },
-            width: whole.width,
-            height: whole.height,
-        };
+        let part = Part::of_window(self.pyramid, whole);
         let coder = Coder::new(self.pyramid, self.encoder, None, self.resources)?;
         let mut writer = ShardWriter::create(file, self.id)?;
-        let side = usize::from(self.pyramid.side());
+        let side = Storey::of(self.pyramid, 0).side;
         let mut builder = PyramidBuilder::new(coder, part, self.top);
         let mut measured = Measured::default();
         let corner = (whole.column, whole.row);
         for _ in (0..whole.height).step_by(side) {
-            builder.read_strip(corner, heights, &mut |tile: EncodedTile| {
-                if tile.level == 0 {
-                    measured.join(&tile.measured);
-                }
-                writer.tile(&tile)
+            builder.read_strip(corner, heights, &mut |tree: EncodedTree| {
+                add_full(&mut measured, self.pyramid, &tree);
+                writer.tree(&tree)
             })?;
             progress(EncodeProgress {
                 tiles: builder.done,
@@ -145,11 +136,11 @@ impl<'a> ShardWriter<'a> {
             .map_err(|error| Error::Format(error.into()))
     }
 
-    pub(crate) fn tile(&mut self, tile: &EncodedTile) -> Result<(), Error> {
-        self.index.extend(tile.number.to_le_bytes());
-        self.index.extend((tile.bytes.len() as u64).to_le_bytes());
-        self.index.extend(tile.measured.to_bytes());
-        self.put(&tile.bytes)
+    pub(crate) fn tree(&mut self, tree: &EncodedTree) -> Result<(), Error> {
+        let bytes = tree.to_bytes();
+        self.index.extend(tree.number.to_le_bytes());
+        self.index.extend((bytes.len() as u64).to_le_bytes());
+        self.put(&bytes)
     }
 
     /// Writes the index and the heights that coarser levels are made of.
@@ -189,19 +180,31 @@ fn tiles(pyramid: &Pyramid, area: &Area, top: u8) -> u64 {
         .sum()
 }
 
-/// One record in a shard.
+/// Adds what was measured of a tree at full resolution.
+fn add_full(measured: &mut Measured, pyramid: &Pyramid, tree: &EncodedTree) {
+    let tiles = pyramid
+        .tree(tree.number)
+        .map(|root| pyramid.tree_tiles(root));
+    for (tile, encoded) in tiles.into_iter().flatten().zip(&tree.tiles) {
+        if tile.level == 0 {
+            measured.join(&encoded.measured);
+        }
+    }
+}
+
+/// One tree in a shard.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     number: u64,
     offset: u64,
     length: u64,
-    measured: Measured,
 }
 
 /// A finished shard.
 pub struct ShardFile {
     id: ShardId,
     source: Box<dyn ByteSource>,
+    pyramid: Pyramid,
     entries: Vec<Entry>,
     /// Where the rows start.
     rows: u64,
@@ -214,7 +217,7 @@ impl std::fmt::Debug for ShardFile {
         formatter
             .debug_struct("ShardFile")
             .field("id", &self.id)
-            .field("tiles", &self.entries.len())
+            .field("trees", &self.entries.len())
             .finish_non_exhaustive()
     }
 }
@@ -278,11 +281,10 @@ impl ShardFile {
                 number: number(entry, 0).ok_or_else(damaged)?,
                 offset,
                 length: number(entry, 8)
-                    .filter(|&length| length <= limits::TILE_BYTES)
+                    .filter(|&length| length <= index_at)
                     .ok_or_else(damaged)?,
-                measured: Measured::from_bytes(&std::array::from_fn(|at| entry[16 + at])),
             };
-            offset += entry.length;
+            offset = offset.saturating_add(entry.length);
             entries.push(entry);
         }
         if offset != index_at {
@@ -292,54 +294,41 @@ impl ShardFile {
         Ok(Self {
             id,
             source,
+            pyramid: pyramid.clone(),
             entries,
             rows,
             width,
         })
     }
 
-    /// Reads every record and checks it.
-    pub fn check(&self) -> Result<(), Error> {
-        for entry in &self.entries {
-            self.record(entry)?;
-        }
-        Ok(())
-    }
-
-    /// What was measured at full resolution.
-    pub fn measured(&self, pyramid: &Pyramid) -> Measured {
+    /// Reads every tree and checks it. Returns what was measured at full resolution.
+    pub fn check(&self) -> Result<Measured, Error> {
         let mut measured = Measured::default();
-        let is_full = |number| pyramid.tile(number).is_some_and(|tile| tile.level == 0);
-        for entry in self.entries.iter().filter(|entry| is_full(entry.number)) {
-            measured.join(&entry.measured);
+        for entry in &self.entries {
+            add_full(&mut measured, &self.pyramid, &self.read(entry)?);
         }
-        measured
+        Ok(measured)
     }
 
-    fn record(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
+    fn read(&self, entry: &Entry) -> Result<EncodedTree, Error> {
         let damaged = || {
             self.id
                 .refuse("is damaged: remove the file and encode it again")
         };
         let length = usize::try_from(entry.length).map_err(|_| damaged())?;
         let bytes = self.source.read(entry.offset, length)?;
-        if bytes.len() != length {
-            return Err(damaged());
-        }
-        record::check(&bytes, entry.number).map_err(|_| damaged())?;
-        Ok(bytes)
+        EncodedTree::parse(&self.pyramid, entry.number, &bytes).ok_or_else(damaged)
     }
 
-    /// The record of a tile and what was measured of it; `None` where it has no data.
-    pub(crate) fn tile(&self, number: u64) -> Result<Option<(Vec<u8>, Measured)>, Error> {
+    /// A tree; `None` where it has no data.
+    pub(crate) fn tree(&self, number: u64) -> Result<Option<EncodedTree>, Error> {
         let found = self
             .entries
             .binary_search_by_key(&number, |entry| entry.number);
         let Ok(index) = found else {
             return Ok(None);
         };
-        let entry = &self.entries[index];
-        Ok(Some((self.record(entry)?, entry.measured)))
+        self.read(&self.entries[index]).map(Some)
     }
 
     /// Some rows at half the resolution of the last level.

@@ -130,7 +130,9 @@ impl<'a> Surface<'a> {
             let (column, row) = self.pixel(x, y);
             // A cast takes what is outside, or no number, to the nearest tile: there is no height there anyway.
             let side = self.tiling.side;
-            (row as usize / side, column as usize / side)
+            let (column, row) = (column as usize / side, row as usize / side);
+            // Tree by tree, and in a tree by the tiles above, so that those are decoded about once too.
+            [3, 2, 1, 0].map(|above| (row >> above, column >> above))
         };
         let mut order: Vec<usize> = (0..points.len()).collect();
         order.sort_by_cached_key(|&index| tile(&points[index]));

@@ -1,12 +1,13 @@
 //! An open terrane file.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use terrane_format::{
-    ByteSource, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, TileId, Window,
+    ByteSource, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, Stored, TileId, Window,
 };
 
 use crate::Error;
@@ -18,10 +19,16 @@ use crate::parallel::in_parallel;
 use crate::resources::Resources;
 use crate::surface::Surface;
 use crate::tile::{Tile, TileDecoder};
+use crate::tree::{Branch, Place};
 
 /// Decoded pixels that are kept, and tiles at most and at least.
 const KEPT_PIXELS: usize = 1 << 24;
 const KEPT: std::ops::RangeInclusive<usize> = 4..=64;
+/// The same of tiles that others lie below, which take several times as much.
+const KEPT_BRANCH_PIXELS: usize = 3 << 19;
+const KEPT_BRANCHES: std::ops::RangeInclusive<usize> = 4..=256;
+/// Tiles whose records are fetched together.
+const FETCHED: usize = 512;
 
 /// An open file: its description, its tiles, its surface.
 #[derive(Debug)]
@@ -30,10 +37,15 @@ pub struct Terrain {
     decoder: TileDecoder,
     memory: MemoryLimit,
     /// Tiles that were used last; `None` for one without data.
-    tiles: TileCache,
+    tiles: TileCache<Tile>,
+    /// Tiles that others lie below.
+    branches: TileCache<Branch>,
 }
 
-type TileCache = Cache<LevelTile, Option<Arc<Tile>>>;
+type TileCache<T> = Cache<LevelTile, Option<Arc<T>>>;
+
+/// Records that were fetched and are whole.
+type Records = HashMap<LevelTile, Option<Vec<u8>>>;
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
 #[cfg_attr(
@@ -49,7 +61,7 @@ pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>
 }
 
 /// A cache of so many tiles; they are few and large, and a point at a border needs several new ones at once.
-fn tile_cache(kept: usize) -> TileCache {
+fn tile_cache<T>(kept: usize) -> TileCache<T> {
     let options = OptionsBuilder::new()
         .estimated_items_capacity(kept)
         .weight_capacity(kept as u64)
@@ -124,7 +136,7 @@ impl Terrain {
             None => None,
             Some(id) => Some(model_of(&reader, id, &options)?),
         };
-        let decoder = TileDecoder::new(model, header.bound);
+        let decoder = TileDecoder::new(header.method, model, header.bound);
         let side = usize::from(header.pyramid.side());
         let kept = (KEPT_PIXELS / (side * side)).clamp(*KEPT.start(), *KEPT.end());
         let terrain = Self {
@@ -132,6 +144,10 @@ impl Terrain {
             decoder,
             memory: options.memory,
             tiles: tile_cache(kept),
+            branches: tile_cache(
+                (KEPT_BRANCH_PIXELS / (side * side))
+                    .clamp(*KEPT_BRANCHES.start(), *KEPT_BRANCHES.end()),
+            ),
         };
         // A tile that is too large for the memory should be known before one is decoded.
         terrain.decoders(1)?;
@@ -179,11 +195,85 @@ impl Terrain {
 
     /// Decodes a tile without keeping it.
     pub fn decode(&self, tile: LevelTile) -> Result<Option<Tile>, Error> {
-        let window = self.header().pyramid.window(tile)?;
-        let record = self.reader.tile(tile)?;
-        record
-            .map(|record| self.decoder.decode(&record, window))
-            .transpose()
+        self.decode_from(tile, &self.fetch(&[tile])?)
+    }
+
+    /// The records of tiles and of those above them that are not at hand, in one round of reads. What is damaged is left
+    /// out, so that only those who need it fail.
+    fn fetch(&self, tiles: &[LevelTile]) -> Result<Records, Error> {
+        let mut wanted = Vec::new();
+        for &tile in tiles {
+            // One outside the file is an error of its own.
+            self.header().pyramid.number(tile)?;
+            let mut next = Some(tile);
+            while let Some(tile) = next {
+                wanted.push(tile);
+                next = self
+                    .parent(tile)
+                    .filter(|above| !self.branches.contains_key(above));
+            }
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        let records = self.reader.records(&wanted)?;
+        Ok(wanted
+            .into_iter()
+            .zip(records)
+            .filter_map(|(tile, record)| Some((tile, record.ok()?)))
+            .collect())
+    }
+
+    /// The tile above another, where tiles hold what those above them do not.
+    fn parent(&self, tile: LevelTile) -> Option<LevelTile> {
+        let is_tree = self.header().method.stored() == Stored::Wavelet;
+        self.header().pyramid.parent(tile).filter(|_| is_tree)
+    }
+
+    fn decode_from(&self, tile: LevelTile, records: &Records) -> Result<Option<Tile>, Error> {
+        let pyramid = &self.header().pyramid;
+        let has_below = tile.level > pyramid.storey(tile.level);
+        if has_below && self.header().method.stored() == Stored::Wavelet {
+            let branch = self.branch(tile, records)?;
+            return Ok(branch.map(|branch| branch.tile.copied()));
+        }
+        let branch = self.decode_branch(tile, records)?;
+        Ok(branch.map(|branch| branch.tile))
+    }
+
+    /// A tile that others lie below, which is kept for a while.
+    fn branch(&self, tile: LevelTile, records: &Records) -> Result<Option<Arc<Branch>>, Error> {
+        self.branches.get_or_insert_with(&tile, || {
+            Ok(self.decode_branch(tile, records)?.map(Arc::new))
+        })
+    }
+
+    fn decode_branch(&self, tile: LevelTile, records: &Records) -> Result<Option<Branch>, Error> {
+        let above = match self.parent(tile) {
+            None => None,
+            Some(parent) => match self.branch(parent, records)? {
+                None => return Ok(None),
+                Some(above) => Some(above),
+            },
+        };
+        let damaged = |source: Error| Error::Tile {
+            tile,
+            source: Box::new(source),
+        };
+        let read;
+        let bytes = match records.get(&tile) {
+            Some(bytes) => bytes,
+            None => {
+                read = self
+                    .reader
+                    .bytes(tile)
+                    .map_err(|error| damaged(error.into()))?;
+                &read
+            }
+        };
+        let place = Place::of(&self.header().pyramid, tile)?;
+        self.decoder
+            .branch(&place, bytes.as_deref(), above.as_deref())
+            .map_err(damaged)
     }
 
     /// The transform from the corner of the first pixel, in GDAL's order.
@@ -204,13 +294,16 @@ impl Terrain {
         let tiles = self.tiles_of(level, window);
         let jobs = self.decoders(jobs)?;
         let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
-        in_parallel(tiles.len(), jobs, &|index| {
-            if let Some(tile) = self.decode(tiles[index])? {
-                let mut heights = heights.lock().unwrap_or_else(PoisonError::into_inner);
-                paste(&tile, window, &mut heights);
-            }
-            Ok(())
-        })?;
+        for tiles in tiles.chunks(FETCHED) {
+            let records = self.fetch(tiles)?;
+            in_parallel(tiles.len(), jobs, &|index| {
+                if let Some(tile) = self.decode_from(tiles[index], &records)? {
+                    let mut heights = heights.lock().unwrap_or_else(PoisonError::into_inner);
+                    paste(&tile, window, &mut heights);
+                }
+                Ok(())
+            })?;
+        }
         Ok(heights.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -255,9 +348,19 @@ impl Terrain {
         self.check_window(level, window)?;
         self.check_memory(window)?;
         let mut heights = vec![f64::NAN; window.width * window.height];
-        for tile in self.tiles_of(level, window) {
-            if let Some(tile) = self.tile(tile)? {
-                paste(&tile, window, &mut heights);
+        for tiles in self.tiles_of(level, window).chunks(FETCHED) {
+            let missing: Vec<LevelTile> = tiles
+                .iter()
+                .copied()
+                .filter(|tile| !self.tiles.contains_key(tile))
+                .collect();
+            let records = self.fetch(&missing)?;
+            for &tile in tiles {
+                let decode = || Ok(self.decode_from(tile, &records)?.map(Arc::new));
+                let found: Result<_, Error> = self.tiles.get_or_insert_with(&tile, decode);
+                if let Some(tile) = found? {
+                    paste(&tile, window, &mut heights);
+                }
             }
         }
         Ok(heights)

@@ -78,6 +78,7 @@ impl Codec {
             levels: &coefficients.levels,
             quantiser: quantiser.of(transform),
             level: 0,
+            has_symbols: false,
             counts,
         };
         let size = [coefficients.width, coefficients.height];
@@ -115,24 +116,27 @@ impl Codec {
         Ok(picture)
     }
 
-    /// Codes the details of the picture whose LL band is a part of another, and gives back what a decoder makes of it.
+    /// Codes the details of the picture whose LL band is a part of another, and gives back what a decoder makes of it;
+    /// without bytes where it has no details at all.
     pub fn encode_details(
         &self,
         part: Part,
         bands: &[Matrix<f64>; BANDS],
         quantiser: Quantiser,
         finer: usize,
-    ) -> (Vec<u8>, Picture) {
+    ) -> (Option<Vec<u8>>, Picture) {
         let mut writing = Writing {
             encoder: Encoder::default(),
             levels: std::slice::from_ref(bands),
             quantiser: quantiser.of(part.picture.transform),
             level: 0,
+            has_symbols: false,
             counts: None,
         };
         let sizes = bands.each_ref().map(|band| [band.width, band.height]);
         let picture = self.level(&mut writing, part, sizes, 0, finer);
-        (writing.encoder.finish(), picture)
+        let bytes = writing.has_symbols.then(|| writing.encoder.finish());
+        (bytes, picture)
     }
 
     /// Decodes the details of a picture of a size, whose LL band is a part of another.
@@ -402,10 +406,20 @@ mod tests {
     fn quarters_below_a_root_come_back() {
         let codec = codec();
         let heights = hills(88, 70);
-        let windows = [[0, 0, 48, 40], [48, 0, 40, 40], [0, 40, 48, 30], [48, 40, 40, 30]];
+        let windows = [
+            [0, 0, 48, 40],
+            [48, 0, 40, 40],
+            [0, 40, 48, 30],
+            [48, 40, 40, 30],
+        ];
         for transform in [Transform::Lossy, Transform::Lossless] {
             let quarters = windows.map(|[column, row, width, height]| {
-                let area = Area { column, row, width, height };
+                let area = Area {
+                    column,
+                    row,
+                    width,
+                    height,
+                };
                 let part = heights.cropped(area);
                 let subbands = transform.forward(&part).unwrap();
                 let at = Area {
@@ -424,18 +438,30 @@ mod tests {
             let (bytes, root) = codec.encode(&root, ROUNDED, 1);
             assert_eq!(codec.decode(&bytes, [44, 35], transform, 1).unwrap(), root);
             for (part, subbands, at) in quarters {
-                let above = Part { picture: &root, area: at };
+                let above = Part {
+                    picture: &root,
+                    area: at,
+                };
                 let (bytes, picture) = codec.encode_details(above, &subbands.bands, ROUNDED, 0);
                 let size = [part.width, part.height];
+                let bytes = bytes.unwrap();
                 let decoded = codec.decode_details(above, &bytes, size, 0).unwrap();
                 assert_eq!(decoded, picture);
+                let zeros = subbands.bands.map(|band| band.map(|_| 0.0));
+                let (none, plain) = codec.encode_details(above, &zeros, ROUNDED, 0);
+                assert!(none.is_none());
+                assert_eq!(codec.plain(above, size, 0).unwrap(), plain);
                 let unit = transform.substeps() as f64;
                 for (&value, height) in picture.values().values.iter().zip(&part.values) {
                     let expected = if unit == 1.0 { height.round() } else { *height };
                     let limit = if unit == 1.0 { 0.0 } else { 3.5 };
                     assert!((value as f64 / unit - expected).abs() <= limit);
                 }
-                assert!(codec.decode_details(above, &bytes, [size[0] + 2, size[1]], 0).is_err());
+                assert!(
+                    codec
+                        .decode_details(above, &bytes, [size[0] + 2, size[1]], 0)
+                        .is_err()
+                );
             }
         }
     }

@@ -62,9 +62,8 @@ impl Picture {
         let divisor = 16 + i64::from(sixteenths);
         // Rounded half up; no picture is near the ends of 64 bits.
         let scale = |matrix: &Matrix<i64>| {
-            matrix.map(|value| {
-                (value.wrapping_mul(32).wrapping_add(divisor)).div_euclid(2 * divisor)
-            })
+            matrix
+                .map(|value| (value.wrapping_mul(32).wrapping_add(divisor)).div_euclid(2 * divisor))
         };
         Self {
             transform: self.transform,
@@ -72,12 +71,5 @@ impl Picture {
             decoded: self.decoded.as_ref().map(scale),
             bands: self.bands.clone(),
         }
-    }
-
-    /// Bytes that it takes.
-    pub fn bytes(&self) -> usize {
-        let bands = self.bands.iter().flatten();
-        let all = [&self.seen].into_iter().chain(&self.decoded).chain(bands);
-        all.map(|matrix| matrix.values.len() * size_of::<i64>()).sum()
     }
 }

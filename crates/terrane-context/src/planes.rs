@@ -298,8 +298,7 @@ impl Planes {
                     far - three * e + three * middle - d,
                     deep - three * g + three * middle - b,
                 ];
-                let (phase, index) =
-                    self.at_border(column + 2 - area.column, row + 2 - area.row);
+                let (phase, index) = self.at_border(column + 2 - area.column, row + 2 - area.row);
                 for (plane, feature) in features.into_iter().enumerate() {
                     self.all[plane].phases[phase][index] = compander.fine(feature.0);
                 }
@@ -309,12 +308,7 @@ impl Planes {
         }
     }
 
-    fn set_parents(
-        &mut self,
-        parents: &[Matrix<i64>; BANDS],
-        image: &Matrix<i64>,
-        area: Area,
-    ) {
+    fn set_parents(&mut self, parents: &[Matrix<i64>; BANDS], image: &Matrix<i64>, area: Area) {
         let compander = Compander::get();
         for (band, parent) in parents.iter().enumerate() {
             let end = |start: usize, size: usize, end: usize| (start + size).div_ceil(2).min(end);

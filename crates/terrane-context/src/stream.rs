@@ -3,8 +3,8 @@
 use terrane_format::coder::{Decoder, Encoder};
 
 use crate::distribution::{Context, MAX_SYMBOL};
-use crate::model::ProbabilityModel;
 use crate::matrix::Matrix;
+use crate::model::ProbabilityModel;
 use crate::quantiser::Quantiser;
 use crate::wavelet::BANDS;
 
@@ -57,6 +57,8 @@ pub(crate) struct Writing<'a> {
     pub(crate) levels: &'a [[Matrix<f64>; BANDS]],
     pub(crate) quantiser: Quantiser,
     pub(crate) level: usize,
+    /// Whether there was any band that is not empty.
+    pub(crate) has_symbols: bool,
     /// Where symbols are counted too.
     pub(crate) counts: Option<&'a mut Vec<Vec<u64>>>,
 }
@@ -69,6 +71,7 @@ impl Stream for Writing<'_> {
             .iter()
             .all(|&value| self.quantiser.nearest(value) == 0);
         self.encoder.raw(is_empty.into(), 1);
+        self.has_symbols |= !is_empty;
         is_empty
     }
 

@@ -266,10 +266,7 @@ pub(crate) fn forward_97(image: &Matrix<f64>) -> Subbands<f64> {
 #[inline(always)]
 pub(crate) fn inverse_97(mut subbands: Subbands<i64>) -> Matrix<i64> {
     let [hl, lh, _] = &subbands.bands;
-    let [ll, hh] = scales(
-        subbands.ll.width + hl.width,
-        subbands.ll.height + lh.height,
-    );
+    let [ll, hh] = scales(subbands.ll.width + hl.width, subbands.ll.height + lh.height);
     scale(&mut subbands.ll, |value| times(ll, value));
     scale(&mut subbands.bands[2], |value| times(hh, value));
     inverse::<Inverse97>(subbands)

@@ -209,7 +209,10 @@ pub struct Header {
     )]
     pub statistics: Statistics,
     /// What was measured of every overview, from level 1 on.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "Vec::is_empty")
+    )]
     pub overviews: Vec<OverviewStatistics>,
     /// The model, where the method needs one.
     pub model: Option<ModelId>,
@@ -692,7 +695,10 @@ pub(crate) mod tests {
 
     /// Gives a changed head its checksum, as a hostile writer would.
     pub(crate) fn seal(head: &mut [u8]) {
-        let length = usize::from(u16::from_le_bytes([head[LENGTH_OFFSET], head[LENGTH_OFFSET + 1]]));
+        let length = usize::from(u16::from_le_bytes([
+            head[LENGTH_OFFSET],
+            head[LENGTH_OFFSET + 1],
+        ]));
         if (FIXED + CRC..=head.len()).contains(&length) {
             let checked = length - CRC;
             let crc = crc32c(&head[..checked]);
@@ -793,7 +799,10 @@ pub(crate) mod tests {
         assert!(matches!(put(0, b"GIF89a"), Error::NotTerrane));
         assert!(is_unsupported(&put(8, &[2])));
         assert!(malformed("it cannot have such a length")(&put(10, &[9, 0])));
-        assert!(malformed("it cannot have such a length")(&put(10, &[1, 64])));
+        assert!(malformed("it cannot have such a length")(&put(
+            10,
+            &[1, 64]
+        )));
         assert!(matches!(put(10, &[0, 64]), Error::Length { .. }));
         assert!(malformed("a reserved field is not 0")(&put(47, &[1])));
         assert!(exceeds(&put(12, &[1, 2, 0, 0])));

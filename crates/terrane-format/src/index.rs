@@ -38,7 +38,10 @@ impl TreeLocation {
         let Some(&length) = self.lengths.get(index) else {
             return TileLocation::default();
         };
-        let before: u64 = self.lengths[..index].iter().map(|&length| u64::from(length)).sum();
+        let before: u64 = self.lengths[..index]
+            .iter()
+            .map(|&length| u64::from(length))
+            .sum();
         TileLocation {
             offset: self.offset + before,
             length: length.into(),

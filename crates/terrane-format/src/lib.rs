@@ -45,12 +45,12 @@ pub use header::{
     ErrorBound, Extent, GeoKeys, Header, ModelId, OverviewStatistics, Samples, Statistics,
 };
 pub use index::TileLocation;
+pub use mask::ParentMask;
 pub use memory::{MemoryError, MemoryLimit};
 pub use method::{Method, Stored, UnknownMethod};
 pub use positioned::read_exact_at;
 pub use pyramid::{LevelTile, Pyramid};
 pub use reader::Reader;
-pub use mask::ParentMask;
 pub use record::{
     CodedRecord, Details, IntegerScale, Integers, Layer, Record, RecordParts, Residual,
     WaveletLayer,

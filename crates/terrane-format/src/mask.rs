@@ -64,8 +64,7 @@ fn implied(
         return Some(true);
     }
     // The last of the pixels below one with data has data where no other has.
-    let is_last =
-        (row % 2 == 1 || row + 1 == height) && (column % 2 == 1 || column + 1 == width);
+    let is_last = (row % 2 == 1 || row + 1 == height) && (column % 2 == 1 || column + 1 == width);
     let (top, left) = (row / 2 * 2, column / 2 * 2);
     let mut others = (top..=row)
         .flat_map(|row| (left..=column).map(move |column| row * width + column))
@@ -162,7 +161,8 @@ mod tests {
                 column >= 40
                     && row >= 30
                     && (0..4).all(|part| {
-                        let (column, row) = (2 * (column - 40) + part % 2, 2 * (row - 30) + part / 2);
+                        let (column, row) =
+                            (2 * (column - 40) + part % 2, 2 * (row - 30) + part / 2);
                         column >= width || row >= height || is_missing(column, row)
                     })
             })
@@ -173,11 +173,19 @@ mod tests {
             column: 40,
             row: 30,
         };
-        let (alone, below) = (encode(&mask, width, None), encode(&mask, width, Some(&parent)));
+        let (alone, below) = (
+            encode(&mask, width, None),
+            encode(&mask, width, Some(&parent)),
+        );
         assert!(below.len() < alone.len(), "{} {}", below.len(), alone.len());
         let back = decode(&below, width, height, Some(&parent)).unwrap();
         assert_eq!(back, mask);
         let inherited = parent.inherited(width, height).unwrap();
-        assert!(inherited.iter().zip(&mask).all(|(&above, &own)| own || !above));
+        assert!(
+            inherited
+                .iter()
+                .zip(&mask)
+                .all(|(&above, &own)| own || !above)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The levels of a file: the raster itself and halves of it, each divided into tiles that are numbered through.
 //!
-//! Four levels make a storey, and every tile of a storey's last level is the root of a tree: it and all tiles below it,
+//! A few levels make a storey, and every tile of a storey's last level is the root of a tree: it and all tiles below it,
 //! down to the storey's first level. A tree is what is written, indexed and lost as one.
 #![expect(
     clippy::cast_possible_truncation,
@@ -9,8 +9,10 @@
 
 use crate::{Error, Result, TileGrid, TileId, Window, limits};
 
-/// Levels of a storey.
-pub(crate) const STOREY: u8 = 4;
+/// Levels of a storey, at most.
+const STOREY: u8 = 4;
+/// Pixels across a tree, at most: what an encoder holds at a time.
+const TREE_SIDE: u16 = 4096;
 
 /// All levels of a raster, from full resolution down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,14 +215,22 @@ impl Pyramid {
         })
     }
 
+    /// Levels of a storey: four, or fewer where tiles are so large that a tree would be too large.
+    pub fn storey_levels(&self) -> u8 {
+        (1..STOREY)
+            .take_while(|&more| u32::from(self.side) << more <= TREE_SIDE.into())
+            .count() as u8
+            + 1
+    }
+
     /// The first level of the storey of a level.
-    pub fn storey(level: u8) -> u8 {
-        level / STOREY * STOREY
+    pub fn storey(&self, level: u8) -> u8 {
+        level - level % self.storey_levels()
     }
 
     /// The level at which the trees of a level have their roots.
     pub fn root_level(&self, level: u8) -> u8 {
-        (Self::storey(level) + STOREY - 1).min(self.levels() - 1)
+        (self.storey(level) + self.storey_levels() - 1).min(self.levels() - 1)
     }
 
     /// The tile above a tile in its tree; `None` for a root.
@@ -280,7 +290,7 @@ impl Pyramid {
 
     /// All tiles of the tree of a root: the root first, then level by level, row by row.
     pub fn tree_tiles(&self, root: LevelTile) -> Vec<LevelTile> {
-        let last = Self::storey(root.level);
+        let last = self.storey(root.level);
         (last..=root.level)
             .rev()
             .flat_map(|level| self.tiles_below(root, level))
@@ -348,9 +358,19 @@ mod tests {
 
     #[test]
     fn every_tile_belongs_to_one_tree() {
-        for (width, height) in [(1000, 700), (16, 9), (5000, 3), (900, 2300)] {
-            let levels = Pyramid::levels_for(width, height, 16);
-            let pyramid = Pyramid::new(width, height, 16, levels).unwrap();
+        for (width, height, side) in [
+            (1000, 700, 16),
+            (16, 9, 16),
+            (5000, 3, 16),
+            (900, 2300, 16),
+            (90_000, 50_000, 512),
+            (90_000, 50_000, 2000),
+            (90_000, 50_000, 4096),
+        ] {
+            let levels = Pyramid::levels_for(width, height, side);
+            let pyramid = Pyramid::new(width, height, side, levels).unwrap();
+            let across = u32::from(side) << (pyramid.storey_levels() - 1);
+            assert!(across <= 4096 && (across > 2048 || side == 16), "{across}");
             let mut seen = vec![0; usize::try_from(pyramid.tiles()).unwrap()];
             for number in 0..pyramid.trees() {
                 let root = pyramid.tree(number).unwrap();

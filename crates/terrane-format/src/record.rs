@@ -296,8 +296,7 @@ impl Record {
         let has_mask = missing.is_some() && inherited.as_deref() != missing;
         let mut bytes = vec![0; CRC];
         bytes.push(
-            kind + u8::from(has_mask) * HAS_MASK
-                + u8::from(self.residual.is_some()) * HAS_RESIDUAL,
+            kind + u8::from(has_mask) * HAS_MASK + u8::from(self.residual.is_some()) * HAS_RESIDUAL,
         );
         let mut parts = RecordParts {
             layer: layer.len() as u64,

@@ -75,7 +75,7 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Appends the records of a tree, in the order of its tiles; one of a tile without data is empty, and a tree without
     /// data is simply not written.
-    pub fn tree(&mut self, number: u64, records: &[Vec<u8>]) -> Result<()> {
+    pub fn tree(&mut self, number: u64, records: &[impl AsRef<[u8]>]) -> Result<()> {
         let refuse = |reason| Error::NotWritable { number, reason };
         let pyramid = &self.header.pyramid;
         let root = pyramid.tree(number);
@@ -88,7 +88,7 @@ impl<W: Write + Seek> Writer<W> {
         }
         let mut lengths = Vec::with_capacity(records.len());
         for record in records {
-            let length = u32::try_from(record.len()).ok();
+            let length = u32::try_from(record.as_ref().len()).ok();
             let length = length.filter(|&length| u64::from(length) <= limits::TILE_BYTES);
             lengths.push(length.ok_or_else(|| refuse("one of its records is too long"))?);
         }
@@ -96,7 +96,7 @@ impl<W: Write + Seek> Writer<W> {
             return Err(refuse("it has no data"));
         }
         for record in records {
-            self.file.write_all(record)?;
+            self.file.write_all(record.as_ref())?;
         }
         let tree = TreeLocation {
             offset: self.end,

@@ -16,6 +16,9 @@ use crate::{Error, Result};
 /// The hardest that the context codec tries.
 pub(crate) const MAX_EFFORT: u8 = 3;
 
+/// The side of a tile where nobody says.
+const DEFAULT_SIDE: u16 = 256;
+
 /// What a file is to reach; at most one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Target {
@@ -53,7 +56,7 @@ pub struct Settings {
     pub bits: Option<u8>,
     /// Whether symbols are stored in their width.
     pub fixed_width: bool,
-    /// Side of a tile; 512 for the context codec and 256 for the others without it.
+    /// Side of a tile; 256 without it.
     pub tile: Option<u16>,
 }
 
@@ -164,8 +167,7 @@ impl Settings {
         }
         let rate = self.rate()?;
         let (method, model) = self.method(rate, memory)?;
-        let default = if method == Method::Context { 512 } else { 256 };
-        let tile = self.tile.unwrap_or(default);
+        let tile = self.tile.unwrap_or(DEFAULT_SIDE);
         if !limits::TILE_SIDE.contains(&tile) || !tile.is_multiple_of(2) {
             return Err(Error::TileSide { tile });
         }
@@ -232,6 +234,7 @@ impl Prepared {
                 _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
+            overviews: Vec::new(),
             model: model.map(|model| ModelId {
                 sha256: model.sha256(),
                 name: model.name().to_owned(),

@@ -92,13 +92,13 @@ impl Plan {
         let path = shard_path(folder, number);
         if let Ok(file) = LocalFile::open(&path)
             && let Ok(shard) = ShardFile::open(Box::new(file), id, pyramid, &area, division.top)
-            && shard.check().is_ok()
+            && let Ok(measured) = shard.check()
         {
             return Ok(ShardReport {
                 bytes: length(&path)?,
                 path,
                 was_there: true,
-                measured: shard.measured(pyramid),
+                measured,
                 not_heights: 0,
             });
         }

@@ -31,6 +31,7 @@ pub fn is_damage(error: &terrane_codec::Error) -> bool {
                 | FormatError::Length { .. }
                 | FormatError::LimitExceeded { .. }
         ),
+        terrane_codec::Error::Tile { source, .. } => is_damage(source),
         terrane_codec::Error::Model(error) => {
             !matches!(error, terrane_codec::ModelError::Memory(_))
         }

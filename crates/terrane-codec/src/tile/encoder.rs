@@ -1,17 +1,17 @@
 //! Heights to a record: which codec takes a tile, and what is measured of it.
 
 use serde::{Deserialize, Serialize};
-use terrane_format::record::{CodedRecord, Layer, Record, Residual, TileStatistics};
+use terrane_format::record::{CodedRecord, Layer, Record, Residual};
 use terrane_format::tokens::Coding;
-use terrane_format::{Method, Window};
+use terrane_format::{LevelTile, Method, ParentMask, Pyramid, TileId, Window};
 
 use super::decoder::TileDecoder;
-use super::heights::TileHeights;
-use super::integers::encode_flat;
+use super::heights::{TileHeights, range};
 use super::residual;
 use crate::Error;
 use crate::measured::Measured;
 use crate::model::FileModel;
+use crate::tree::TreeEncoder;
 
 /// What a file is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ const NEAR: f64 = 1.02;
 const ENCODING_BYTES: u64 = 160;
 
 /// A height as a 32-bit float is off by at most this part of it.
-pub(super) const FLOAT_MARGIN: f64 = 1.0 / 16_777_216.0;
+pub(crate) const FLOAT_MARGIN: f64 = 1.0 / 16_777_216.0;
 
 /// Codes tiles with one method at one rate.
 #[derive(Debug, Clone)]
@@ -77,105 +77,127 @@ pub struct TileEncoder {
 /// A coded tile.
 #[derive(Debug)]
 pub struct CodedTile {
-    /// Its record, whose bytes need only the tile's number.
-    pub record: CodedRecord,
+    /// Its record in a file of one tile.
+    pub bytes: Vec<u8>,
     /// What comes back, measured against its heights.
     pub measured: Measured,
 }
 
-impl CodedTile {
-    /// The bytes of the record of the tile with a number.
-    pub fn to_bytes(self, number: u64) -> Vec<u8> {
-        let statistics = self.measured.of_tile();
-        self.record.seal(statistics, number)
-    }
-}
-
-/// One way to code a tile: its symbols, coded once, and the heights that come back.
-pub(super) struct Candidate {
-    pub(super) record: CodedRecord,
-    pub(super) heights: Vec<f64>,
+/// One way to code a tile: its symbols, and the heights that come back.
+pub(crate) struct Candidate {
+    /// `None` where it is what the tile above says.
+    pub(crate) layer: Option<Layer>,
+    pub(crate) residual: Option<Residual>,
+    pub(crate) heights: Vec<f64>,
 }
 
 impl Candidate {
-    /// Codes a layer and its residual; `heights` are those of the layer alone.
-    pub(super) fn new(
-        tile: &TileHeights,
-        layer: Layer,
-        residual: Option<Residual>,
-        heights: Vec<f64>,
-    ) -> Self {
+    /// A layer and its residual; `heights` are those of the layer alone.
+    pub(super) fn new(layer: Layer, residual: Option<Residual>, heights: Vec<f64>) -> Self {
         let mut heights = heights;
         if let Some(residual) = &residual {
             residual::add(&mut heights, residual);
         }
-        let record = Record {
-            statistics: TileStatistics::default(),
-            missing: tile.missing.clone(),
-            layer,
-            residual,
-        };
         Self {
-            record: record.code(tile.window.width),
+            layer: Some(layer),
+            residual,
             heights,
         }
     }
 
-    /// Bytes of the record.
-    pub(super) fn bytes(&self) -> usize {
-        self.record.len()
+    /// Its record, below a tile of a tree or by itself; `None` where it has no layer.
+    pub(crate) fn record(
+        &self,
+        tile: &TileHeights,
+        parent: Option<&ParentMask>,
+    ) -> Option<CodedRecord> {
+        let record = Record {
+            missing: tile.missing.clone(),
+            layer: self.layer.clone()?,
+            residual: self.residual.clone(),
+        };
+        Some(record.code(tile.window.width, parent))
+    }
+
+    /// Bytes of its record by itself.
+    pub(crate) fn bytes(&self, tile: &TileHeights) -> usize {
+        self.record(tile, None).map_or(0, |record| record.len())
     }
 }
 
 impl TileEncoder {
-    /// Codes the heights of a window, NaN where there is no data, and measures what comes back; `None` where there is
-    /// no data at all.
+    /// Codes the heights of a window as a file of one tile does, NaN where there is no data, and measures what comes back;
+    /// `None` where there is no data at all.
     pub fn encode(&self, heights: &[f64], window: Window) -> Result<Option<CodedTile>, Error> {
-        if let Some(index) = heights.iter().position(|height| height.is_infinite()) {
-            return Err(Error::NotAHeight {
-                row: window.row + index / window.width,
-                column: window.column + index % window.width,
-            });
-        }
-        let missing: Vec<bool> = heights.iter().map(|height| height.is_nan()).collect();
-        if missing.iter().all(|&missing| missing) {
-            return Ok(None);
-        }
-        let tile = TileHeights {
-            heights,
-            missing: missing.iter().any(|&missing| missing).then_some(missing),
-            window,
+        let side = window.width.max(window.height).next_multiple_of(2).max(16);
+        let size = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let side = u16::try_from(side).unwrap_or(u16::MAX);
+        let pyramid = Pyramid::new(size(window.width), size(window.height), side, 1)?;
+        let trees = TreeEncoder {
+            encoder: self,
+            pyramid: &pyramid,
+            jobs: 1,
         };
-        let candidate = self.candidate(&tile)?;
-        let mut measured = Measured::default();
-        for (index, (&height, &decoded)) in heights.iter().zip(&candidate.heights).enumerate() {
-            if !tile.is_missing(index) {
-                measured.add(height, decoded);
-            }
-        }
-        Ok(Some(CodedTile {
-            record: candidate.record,
-            measured,
+        let id = TileId { column: 0, row: 0 };
+        let tree = trees.encode(LevelTile { level: 0, id }, heights.to_vec())?;
+        let tile = tree.tiles.into_iter().next();
+        let tile = tile.filter(|tile| !tile.bytes.is_empty());
+        Ok(tile.map(|tile| CodedTile {
+            bytes: tile.bytes,
+            measured: tile.measured,
         }))
     }
 
-    /// The record of a tile by the method's codec, or as integers where that has none.
-    fn candidate(&self, tile: &TileHeights) -> Result<Candidate, Error> {
+    /// A tile by itself: by the method's codec, or as integers where that has none.
+    pub(crate) fn candidate(&self, tile: &TileHeights) -> Result<Candidate, Error> {
         if let Some(height) = tile.flat() {
             // Water stays flat, at its height, at any rate.
-            return Ok(encode_flat(tile, height));
+            return Ok(self.encode_flat(tile, height));
         }
-        let rate = match self.rate {
-            Rate::Overview { bound_m, level } => {
-                Rate::MaxError(self.overview_bound(tile, bound_m, level))
-            }
-            rate => rate,
-        };
+        let rate = self.rate_alone(tile);
         let coded = self.encode_layer(tile, rate)?;
         Ok(
             coded
                 .unwrap_or_else(|| self.encode_integers(tile, rate, self.integer_step(tile, rate))),
         )
+    }
+
+    /// A tile as integers.
+    pub(crate) fn integers_alone(&self, tile: &TileHeights) -> Candidate {
+        if let Some(height) = tile.flat() {
+            return self.encode_flat(tile, height);
+        }
+        let rate = self.rate_alone(tile);
+        self.encode_integers(tile, rate, self.integer_step(tile, rate))
+    }
+
+    /// The rate of a tile that is coded by itself.
+    fn rate_alone(&self, tile: &TileHeights) -> Rate {
+        match self.rate {
+            Rate::Overview { bound_m, level } => {
+                Rate::MaxError(self.overview_bound(&tile.heights, bound_m, level))
+            }
+            rate => rate,
+        }
+    }
+
+    /// The rate of the trees of a storey, by its first level: an overview's error may be larger than that of full
+    /// resolution, and it is no more than a few bytes anyway.
+    pub(crate) fn rate_of_storey(&self, first: u8, heights: &[f64]) -> Rate {
+        if first == 0 {
+            return self.rate;
+        }
+        let factor = (f64::from(first) / 2.0).exp2();
+        match self.rate {
+            Rate::MaxError(bound) => {
+                Rate::Step(2.0 * self.overview_bound(heights, bound * factor, first))
+            }
+            Rate::Lossless => Rate::Step(2.0 * self.overview_bound(heights, 0.0, first)),
+            // What comes near the error of a target.
+            Rate::Rmse(target) => Rate::Step(3.0 * target * factor),
+            Rate::Step(step_m) => Rate::Step(step_m * factor),
+            rate => rate,
+        }
     }
 
     /// Refuses a tile that does not reach a rate of its own; `bytes` is its record.
@@ -197,19 +219,20 @@ impl TileEncoder {
     }
 
     /// How far an overview may be off.
-    fn overview_bound(&self, tile: &TileHeights, bound_m: f64, level: u8) -> f64 {
-        let (low, high) = tile.range();
+    pub(crate) fn overview_bound(&self, heights: &[f64], bound_m: f64, level: u8) -> f64 {
+        let (low, high) = range(heights.iter().copied().filter(|height| !height.is_nan()));
         let enough = OVERVIEW_M * f64::from(level.saturating_sub(1)).exp2();
         bound_m
             .max(self.source_step_m / 2.0)
             .max(enough.min((high - low) / OVERVIEW_PARTS))
             // No finer than the floats that a decoded raster holds.
-            .max(4.0 * FLOAT_MARGIN * tile.max_abs())
+            .max(4.0 * FLOAT_MARGIN * low.abs().max(high.abs()))
     }
 
     /// What decodes its records.
     pub fn decoder(&self) -> TileDecoder {
         TileDecoder {
+            method: self.method,
             model: self.model.clone(),
             as_f32: self.rate == Rate::Lossless && self.is_f32,
         }

@@ -2,6 +2,9 @@
 
 use terrane_format::Window;
 
+use crate::Error;
+use crate::measured::Measured;
+
 /// Steps that surveys store heights in, tried from the coarsest.
 const STEPS_M: [f64; 14] = [
     1.0,
@@ -21,13 +24,44 @@ const STEPS_M: [f64; 14] = [
 ];
 
 /// One tile's heights, NaN where there is no data.
-pub(crate) struct TileHeights<'a> {
-    pub(crate) heights: &'a [f64],
+pub(crate) struct TileHeights {
+    pub(crate) heights: Vec<f64>,
     pub(crate) missing: Option<Vec<bool>>,
     pub(crate) window: Window,
 }
 
-impl TileHeights<'_> {
+impl TileHeights {
+    /// The heights of a window; `None` where there is no data at all.
+    pub(crate) fn new(heights: Vec<f64>, window: Window) -> Result<Option<Self>, Error> {
+        if let Some(index) = heights.iter().position(|height| height.is_infinite()) {
+            return Err(Error::NotAHeight {
+                row: window.row + index / window.width,
+                column: window.column + index % window.width,
+            });
+        }
+        let missing: Vec<bool> = heights.iter().map(|height| height.is_nan()).collect();
+        if missing.iter().all(|&missing| missing) {
+            return Ok(None);
+        }
+        let missing = missing.contains(&true).then_some(missing);
+        Ok(Some(Self {
+            heights,
+            missing,
+            window,
+        }))
+    }
+
+    /// What comes back, against what was there.
+    pub(crate) fn measure(&self, decoded: &[f64]) -> Measured {
+        let mut measured = Measured::default();
+        for (index, (&height, &decoded)) in self.heights.iter().zip(decoded).enumerate() {
+            if !self.is_missing(index) {
+                measured.add(height, decoded);
+            }
+        }
+        measured
+    }
+
     pub(crate) fn is_missing(&self, index: usize) -> bool {
         self.missing.as_ref().is_some_and(|missing| missing[index])
     }
@@ -42,18 +76,13 @@ impl TileHeights<'_> {
 
     /// The maximum magnitude.
     pub(crate) fn max_abs(&self) -> f64 {
-        self.valid(self.heights)
+        self.valid(&self.heights)
             .fold(0.0, |max, height| max.max(height.abs()))
-    }
-
-    /// The lowest and the highest.
-    pub(crate) fn range(&self) -> (f64, f64) {
-        range(self.valid(self.heights))
     }
 
     /// The height of all pixels, where they have one.
     pub(crate) fn flat(&self) -> Option<f64> {
-        let mut heights = self.valid(self.heights);
+        let mut heights = self.valid(&self.heights);
         let first = heights.next()?;
         heights
             .all(|height| height.to_bits() == first.to_bits())
@@ -81,7 +110,7 @@ impl TileHeights<'_> {
     /// The coarsest step that gives every height back, or 0.
     pub(crate) fn exact_step(&self, is_f32: bool) -> f64 {
         let is_exact = |step: f64| {
-            self.valid(self.heights).all(|height| {
+            self.valid(&self.heights).all(|height| {
                 let back = (height / step).round() * step;
                 back == height || (is_f32 && back as f32 == height as f32)
             })

@@ -23,11 +23,11 @@ impl TileEncoder {
                 step_m.max(exact())
             }
             Rate::Rmse(target) => {
-                step_for_rmse(target, |step| tile.rmse(tile.heights, step)).unwrap_or(max.max(1.0))
+                step_for_rmse(target, |step| tile.rmse(&tile.heights, step)).unwrap_or(max.max(1.0))
             }
             Rate::Bpp(target) => {
                 let budget = target * tile.heights.len() as f64 / 8.0;
-                step_for_bytes(tile, tile.heights, Prediction::Median, (budget, max))
+                step_for_bytes(tile, &tile.heights, Prediction::Median, (budget, max))
                     .unwrap_or(max.max(1.0))
             }
             Rate::Step(step_m) => step_m,
@@ -36,7 +36,7 @@ impl TileEncoder {
     }
 
     /// Heights as integers of a step, or as their bits where there is none.
-    pub(super) fn encode_integers(&self, tile: &TileHeights, rate: Rate, step_m: f64) -> Candidate {
+    pub(crate) fn encode_integers(&self, tile: &TileHeights, rate: Rate, step_m: f64) -> Candidate {
         let is_countable = step_m > 0.0 && tile.max_abs() / step_m < MAX_STEPS;
         let integers = if is_countable {
             Integers {
@@ -44,30 +44,48 @@ impl TileEncoder {
                     origin_m: 0.0,
                     step_m,
                 },
-                values: rounded(tile.heights, step_m),
+                values: rounded(&tile.heights, step_m),
             }
         } else {
             as_bits(tile)
         };
         let mut heights = metres(&integers);
-        if rate == Rate::Lossless && self.is_f32 {
-            round_to_f32(&mut heights);
+        if rate == Rate::Lossless {
+            self.round_to_source(&mut heights);
         }
-        Candidate::new(tile, Layer::Integers(integers), None, heights)
+        Candidate::new(Layer::Integers(integers), None, heights)
     }
-}
 
-/// A tile whose heights are all the same.
-pub(super) fn encode_flat(tile: &TileHeights, height: f64) -> Candidate {
-    let integers = Integers {
-        scale: IntegerScale::Step {
-            origin_m: height,
-            step_m: 1.0,
-        },
-        values: vec![0; tile.heights.len()],
-    };
-    let heights = vec![height; tile.heights.len()];
-    Candidate::new(tile, Layer::Integers(integers), None, heights)
+    /// Steps of integers that are worth a try: the coarsest, and the source's own where it is hardly finer.
+    pub(crate) fn integer_steps(&self, source: &TileHeights, rate: Rate) -> Vec<f64> {
+        let step_m = self.integer_step(source, rate);
+        let own = source.exact_step(self.is_f32);
+        let mut steps = vec![step_m];
+        if own < step_m && own >= step_m / 2.0 {
+            steps.push(own);
+        }
+        steps
+    }
+
+    /// A tile whose heights are all the same.
+    pub(crate) fn encode_flat(&self, tile: &TileHeights, height: f64) -> Candidate {
+        let integers = Integers {
+            scale: IntegerScale::Step {
+                origin_m: height,
+                step_m: 1.0,
+            },
+            values: vec![0; tile.heights.len()],
+        };
+        let heights = vec![height; tile.heights.len()];
+        Candidate::new(Layer::Integers(integers), None, heights)
+    }
+
+    /// Rounds heights that lost nothing to the source's floats.
+    pub(crate) fn round_to_source(&self, heights: &mut [f64]) {
+        if self.is_f32 {
+            round_to_f32(heights);
+        }
+    }
 }
 
 /// Heights from integers; those of missing pixels continue their neighbours.
@@ -104,7 +122,7 @@ fn round_to_f32(heights: &mut [f64]) {
 /// The bits of heights as integers in the order of the heights.
 fn as_bits(tile: &TileHeights) -> Integers {
     let is_f32 = tile
-        .valid(tile.heights)
+        .valid(&tile.heights)
         .all(|height| f64::from(height as f32) == height);
     let values = tile
         .heights

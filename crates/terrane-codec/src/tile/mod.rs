@@ -1,36 +1,35 @@
-//! One tile: heights to a record of the file, and back.
+//! One tile by itself: heights to a record of the file, and back.
 //!
 //! A codec of tiles is one file here, with an arm in `TileEncoder::encode_layer` and one in
-//! `TileDecoder::decode_layer`: how heights become its layer, and how they come back.
+//! `TileDecoder::decode_layer`: how heights become its layer, and how they come back. The wavelet's tiles are not by
+//! themselves: they are in [`crate::tree`].
 
 mod decoder;
 mod encoder;
 mod heights;
 mod integers;
-mod residual;
+pub(crate) mod residual;
 mod tokens;
-mod wavelet;
 
-use terrane_format::record::{Layer, Record, TileStatistics};
+use terrane_format::record::{Layer, Record};
 use terrane_format::{Stored, Window};
 
 pub use decoder::TileDecoder;
+pub(crate) use encoder::{Candidate, FLOAT_MARGIN};
 pub use encoder::{CodedTile, Rate, TileEncoder};
+pub(crate) use heights::{TileHeights, range};
 pub use tokens::TokenTile;
 
 use crate::Error;
 use crate::kernel::PixelJet;
 use crate::model::TokenModel;
-use encoder::Candidate;
-use heights::TileHeights;
 use tokens::DecodedTokens;
 
 impl TileEncoder {
     /// The layer of the method's codec; `None` where it leaves a tile to integers.
     fn encode_layer(&self, tile: &TileHeights, rate: Rate) -> Result<Option<Candidate>, Error> {
         match self.method.stored() {
-            Stored::Integers => Ok(None),
-            Stored::Wavelet => self.encode_wavelet(tile, rate),
+            Stored::Integers | Stored::Wavelet => Ok(None),
             Stored::Tokens => self.encode_tokens(tile, rate),
         }
     }
@@ -50,7 +49,7 @@ impl TileDecoder {
                 let heights = integers::decode(layer, missing, window.width, self.as_f32);
                 (heights, None)
             }
-            Layer::Wavelet(layer) => (self.decode_wavelet(layer, residual, window)?, None),
+            Layer::Wavelet(_) | Layer::Details(_) => return Err(Error::NoModel),
             Layer::Tokens(bytes) => {
                 let (heights, tokens) = self.decode_tokens(bytes, residual, window)?;
                 (heights, Some(tokens))
@@ -68,12 +67,28 @@ pub struct Tile {
     pub heights: Vec<f64>,
     /// Pixels without data.
     pub missing: Option<Vec<bool>>,
-    /// What the record says of it.
-    pub statistics: TileStatistics,
     tokens: Option<DecodedTokens>,
 }
 
 impl Tile {
+    pub(crate) fn of_heights(
+        window: Window,
+        heights: Vec<f64>,
+        missing: Option<Vec<bool>>,
+    ) -> Self {
+        Self {
+            window,
+            heights,
+            missing,
+            tokens: None,
+        }
+    }
+
+    /// The same pixels again; tiles with tokens have nobody below them who would ask.
+    pub(crate) fn copied(&self) -> Self {
+        Self::of_heights(self.window, self.heights.clone(), self.missing.clone())
+    }
+
     /// Whether a pixel, counted from the tile's corner, has no data.
     pub fn is_missing(&self, column: usize, row: usize) -> bool {
         self.missing

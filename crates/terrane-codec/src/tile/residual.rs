@@ -37,7 +37,7 @@ pub(super) fn step_for_bytes(
 }
 
 /// Differences in steps.
-pub(super) fn residual(differences: &[f64], step_m: f64) -> Residual {
+pub(crate) fn residual(differences: &[f64], step_m: f64) -> Residual {
     Residual {
         step_m,
         values: rounded(differences, step_m),
@@ -45,7 +45,7 @@ pub(super) fn residual(differences: &[f64], step_m: f64) -> Residual {
 }
 
 /// What a residual stands for, in metres, added to heights and given back.
-pub(super) fn add(heights: &mut [f64], residual: &Residual) -> Vec<f64> {
+pub(crate) fn add(heights: &mut [f64], residual: &Residual) -> Vec<f64> {
     let metres: Vec<f64> = residual
         .values
         .iter()

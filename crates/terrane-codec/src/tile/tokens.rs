@@ -160,12 +160,7 @@ impl TileEncoder {
             }
         };
         let residual = step_m.map(|step_m| residual(&differences, step_m));
-        Ok(Some(Candidate::new(
-            tile,
-            Layer::Tokens(bytes),
-            residual,
-            base,
-        )))
+        Ok(Some(Candidate::new(Layer::Tokens(bytes), residual, base)))
     }
 }
 

@@ -1,0 +1,520 @@
+//! The ground of a tree to the records of its tiles.
+//!
+//! Up, every tile's picture is transformed once, and what is left over makes the picture of the tile above. Down, the root is
+//! coded as a whole, and every other tile by its details, in the context of the decoded picture above it.
+
+use sha2::{Digest, Sha256};
+use terrane_context::{Area, Codec, Coefficients, Matrix, Picture, Quantiser, Transform};
+use terrane_format::record::{CodedRecord, Details, Layer, Record, WaveletLayer};
+use terrane_format::{LevelTile, Pyramid, Stored};
+
+use super::branch::{Branch, Place, Scale};
+use super::source::TreeSource;
+use crate::Error;
+use crate::fill::fill;
+use crate::measured::Measured;
+use crate::model::FileModel;
+use crate::parallel::in_parallel;
+use crate::tile::{Tile, TileEncoder, TileHeights, range};
+
+/// A tile, ready to be written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EncodedTile {
+    /// Its record; empty where it has none.
+    pub(crate) bytes: Vec<u8>,
+    /// What comes back, measured against the source, or against means of it where this is an overview.
+    pub(crate) measured: Measured,
+}
+
+/// A tree, ready to be written: its tiles in the order of a file.
+#[derive(Debug)]
+pub(crate) struct EncodedTree {
+    pub(crate) number: u64,
+    pub(crate) tiles: Vec<EncodedTile>,
+}
+
+/// Length and measures of a tile, before the records of a tree that is kept.
+const ENTRY: usize = 4 + Measured::BYTES;
+
+impl EncodedTree {
+    /// The tree as it is kept in a journal or a shard: an entry for each tile with their SHA-256, then the records, which
+    /// have checksums of their own.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for tile in &self.tiles {
+            bytes.extend((tile.bytes.len() as u32).to_le_bytes());
+            bytes.extend(tile.measured.to_bytes());
+        }
+        let digest = Sha256::digest(&bytes);
+        bytes.extend(digest);
+        for tile in &self.tiles {
+            bytes.extend_from_slice(&tile.bytes);
+        }
+        bytes
+    }
+
+    /// Reads a tree that was kept, and checks its records; `None` where they are not as they were.
+    pub(crate) fn parse(pyramid: &Pyramid, number: u64, bytes: &[u8]) -> Option<Self> {
+        let places = pyramid.tree_tiles(pyramid.tree(number)?);
+        let (entries, rest) = bytes.split_at_checked(places.len() * ENTRY)?;
+        let (digest, mut rest) = rest.split_at_checked(32)?;
+        if Sha256::digest(entries)[..] != *digest {
+            return None;
+        }
+        let mut tiles = Vec::with_capacity(places.len());
+        for (place, entry) in places.into_iter().zip(entries.chunks_exact(ENTRY)) {
+            let length = u32::from_le_bytes(std::array::from_fn(|at| entry[at]));
+            let (record, after) = rest.split_at_checked(length as usize)?;
+            rest = after;
+            if !record.is_empty() {
+                terrane_format::record::check(record, pyramid.number(place).ok()?).ok()?;
+            }
+            tiles.push(EncodedTile {
+                bytes: record.to_vec(),
+                measured: Measured::from_bytes(&std::array::from_fn(|at| entry[4 + at])),
+            });
+        }
+        rest.is_empty().then_some(Self { number, tiles })
+    }
+
+    /// Whether any tile has data.
+    pub(crate) fn has_data(&self) -> bool {
+        self.tiles.iter().any(|tile| !tile.bytes.is_empty())
+    }
+}
+
+/// Makes records of trees.
+pub(crate) struct TreeEncoder<'a> {
+    pub(crate) encoder: &'a TileEncoder,
+    pub(crate) pyramid: &'a Pyramid,
+    /// Threads.
+    pub(crate) jobs: usize,
+}
+
+/// A tile that is coded, but for its number.
+pub(super) struct CodedTile {
+    /// `None` where it has no data or no details.
+    pub(super) record: Option<CodedRecord>,
+    pub(super) measured: Measured,
+}
+
+impl CodedTile {
+    pub(super) fn bytes(&self) -> usize {
+        self.record.as_ref().map_or(0, CodedRecord::len)
+    }
+
+    fn empty() -> Self {
+        Self {
+            record: None,
+            measured: Measured::default(),
+        }
+    }
+}
+
+/// A tree that is coded: its tiles from the root down.
+pub(super) struct CodedTree {
+    pub(super) tiles: Vec<CodedTile>,
+}
+
+impl CodedTree {
+    /// Bytes of all records.
+    pub(super) fn bytes(&self) -> usize {
+        self.tiles.iter().map(CodedTile::bytes).sum()
+    }
+}
+
+/// How a tree is to be coded by a wavelet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) scale: Scale,
+    pub(super) quantiser: Quantiser,
+    /// What the finest tiles must reach by themselves.
+    pub(super) leaves: Leaves,
+}
+
+/// What the finest tiles of a tree must reach by themselves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Leaves {
+    /// Nothing.
+    Free,
+    /// No valid pixel farther off than so many metres.
+    Within(f64),
+    /// A root mean square error.
+    Rmse(f64),
+    /// Bits per pixel of their own records.
+    Bpp(f64),
+}
+
+/// The picture of a tile and what its transform gives.
+struct Node {
+    /// The coarser picture.
+    ll: Matrix<f64>,
+    bands: [Matrix<f64>; 3],
+}
+
+impl TreeEncoder<'_> {
+    /// Encodes the tree of a root from the heights of its ground.
+    pub(crate) fn encode(&self, root: LevelTile, heights: Vec<f64>) -> Result<EncodedTree, Error> {
+        let number = self.pyramid.tree_number(root)?;
+        let source = TreeSource::new(self.pyramid, root, heights)?;
+        let tiles = self.pyramid.tree_tiles(root);
+        if !source.has_data() {
+            return Ok(EncodedTree {
+                number,
+                tiles: vec![EncodedTile::default(); tiles.len()],
+            });
+        }
+        let coded = self.code(&source)?;
+        let tiles = tiles.into_iter().zip(coded.tiles);
+        let sealed = tiles.map(|(tile, coded)| {
+            let number = self.pyramid.number(tile)?;
+            let bytes = coded.record.map(|record| record.seal(number));
+            Ok(EncodedTile {
+                bytes: bytes.unwrap_or_default(),
+                measured: coded.measured,
+            })
+        });
+        let tiles = sealed.collect::<Result<Vec<_>, Error>>()?;
+        let first = self.pyramid.storey(root.level);
+        if first == 0 {
+            self.check_reached(root, &tiles)?;
+        }
+        Ok(EncodedTree { number, tiles })
+    }
+
+    /// Refuses a tree with a tile that does not reach a rate of its own.
+    fn check_reached(&self, root: LevelTile, tiles: &[EncodedTile]) -> Result<(), Error> {
+        for (tile, encoded) in self.pyramid.tree_tiles(root).into_iter().zip(tiles) {
+            if tile.level == 0 {
+                let window = self.pyramid.window(tile)?;
+                self.encoder.check_reached(&encoded.bytes, window)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn code(&self, source: &TreeSource) -> Result<CodedTree, Error> {
+        let coded = match self.encoder.method.stored() {
+            Stored::Wavelet => self.code_wavelet(source)?,
+            Stored::Integers | Stored::Tokens => None,
+        };
+        match coded {
+            Some(coded) => Ok(coded),
+            None => self.code_apart(source),
+        }
+    }
+
+    /// Every tile by itself: tokens, and what no wavelet takes.
+    fn code_apart(&self, source: &TreeSource) -> Result<CodedTree, Error> {
+        let is_tree = self.encoder.method.stored() == Stored::Wavelet;
+        let mut all = Vec::new();
+        let mut above: Vec<(LevelTile, Option<Branch>)> = Vec::new();
+        for depth in (0..=source.depth()).rev() {
+            let tiles = source.tiles(depth);
+            let made = in_parallel(tiles.len(), self.jobs, &|index| {
+                let tile = tiles[index];
+                let Some(heights) = source.tile(tile)? else {
+                    return Ok((CodedTile::empty(), None));
+                };
+                let encoder = self.encoder.for_level(tile.level);
+                let candidate = if is_tree {
+                    encoder.integers_alone(&heights)
+                } else {
+                    encoder.candidate(&heights)?
+                };
+                let parent = parent_of(self.pyramid, tile, &above).filter(|_| is_tree);
+                let place = Place::of(self.pyramid, tile)?;
+                let mask = parent.map(|parent| parent.mask(&place));
+                let measured = heights.measure(&candidate.heights);
+                let record = candidate.record(&heights, mask.as_ref());
+                let branch = is_tree.then(|| {
+                    let missing = heights.missing.clone();
+                    Branch::alone(Tile::of_heights(place.window, candidate.heights, missing))
+                });
+                Ok((CodedTile { record, measured }, branch))
+            })?;
+            let (coded, branches): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+            above = tiles.into_iter().zip(branches).collect();
+            all.extend(coded);
+        }
+        Ok(CodedTree { tiles: all })
+    }
+
+    pub(super) fn codec(&self) -> Result<&Codec, Error> {
+        let codec = self.encoder.model.as_ref().and_then(FileModel::context);
+        codec.ok_or(Error::NoModel)
+    }
+
+    /// The scale of a tree with a step: its heights are counted from their middle. `None` where that is too far out.
+    pub(super) fn scale(source: &TreeSource, transform: Transform, step_m: f64) -> Option<Scale> {
+        let valid = source.heights().iter().copied();
+        let (low, high) = range(valid.filter(|height| !height.is_nan()));
+        let offset = ((low / 2.0 + high / 2.0) / step_m).round();
+        (step_m.is_normal() && step_m > 0.0 && offset.abs() < 1e12).then(|| Scale {
+            transform,
+            step_m,
+            offset: offset as i64,
+        })
+    }
+
+    /// A tree by a wavelet; `None` where its heights are beyond that.
+    pub(super) fn code_plan(
+        &self,
+        source: &TreeSource,
+        plan: &Plan,
+    ) -> Result<Option<CodedTree>, Error> {
+        let Some((picture, nodes)) = self.transform(source, plan.scale)? else {
+            return Ok(None);
+        };
+        let top = source.depth();
+        let Some(coefficients) = Coefficients::new(&picture, plan.scale.transform) else {
+            return Ok(None);
+        };
+        let Some(root) = source.tile(source.root)? else {
+            return Ok(None);
+        };
+        let place = Place::of(self.pyramid, source.root)?;
+        let (coded, branch) = self.root(&root, &coefficients, plan, &place)?;
+        let mut all = vec![coded];
+        let mut above = vec![(source.root, branch)];
+        for depth in (0..top).rev() {
+            let tiles = source.tiles(depth);
+            let made = in_parallel(tiles.len(), self.jobs, &|index| {
+                let (tile, node) = (tiles[index], &nodes[usize::from(depth)][index]);
+                let parent = parent_of(self.pyramid, tile, &above);
+                let (Some(heights), Some(node), Some(parent)) = (source.tile(tile)?, node, parent)
+                else {
+                    return Ok((CodedTile::empty(), None));
+                };
+                let place = Place::of(self.pyramid, tile)?;
+                let (coded, branch) = self.below(&heights, &node.bands, plan, &place, parent)?;
+                Ok((coded, branch))
+            })?;
+            let (coded, branches): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+            above = tiles.into_iter().zip(branches).collect();
+            all.extend(coded);
+        }
+        Ok(Some(CodedTree { tiles: all }))
+    }
+
+    /// All pictures transformed: the root's picture, and the subbands of every tile below it, finest level first. `None` where
+    /// heights are beyond a wavelet.
+    #[expect(
+        clippy::type_complexity,
+        reason = "a picture, and nodes by level and tile"
+    )]
+    fn transform(
+        &self,
+        source: &TreeSource,
+        scale: Scale,
+    ) -> Result<Option<(Matrix<f64>, Vec<Vec<Option<Node>>>)>, Error> {
+        let top = source.depth();
+        let offset = scale.offset as f64;
+        let mut all = Vec::new();
+        // The coarser picture, of the whole ground.
+        let mut coarser: Option<Matrix<f64>> = None;
+        for depth in 0..=top {
+            let ground = source.window(depth);
+            let picture = |tile: LevelTile| -> Result<Option<Matrix<f64>>, Error> {
+                let window = self.pyramid.window(tile)?;
+                let (width, height) = (window.width, window.height);
+                let mut values = match &coarser {
+                    None => match source.tile(tile)? {
+                        None => return Ok(None),
+                        Some(tile) => tile.heights,
+                    },
+                    Some(picture) => {
+                        let area = Area {
+                            column: window.column - ground.column,
+                            row: window.row - ground.row,
+                            width,
+                            height,
+                        };
+                        picture.cropped(area).values
+                    }
+                };
+                if values.iter().all(|value| value.is_nan()) {
+                    return Ok(None);
+                }
+                fill(&mut values, width);
+                if coarser.is_none() {
+                    for value in &mut values {
+                        let steps = *value / scale.step_m;
+                        *value = match scale.transform {
+                            Transform::Lossy => steps - offset,
+                            Transform::Lossless => steps.round() - offset,
+                        };
+                    }
+                }
+                Ok(Matrix::from_values(width, height, values))
+            };
+            if depth == top {
+                return Ok(picture(source.root)?.map(|picture| (picture, all)));
+            }
+            let tiles = source.tiles(depth);
+            let nodes = in_parallel(tiles.len(), self.jobs, &|index| {
+                let Some(picture) = picture(tiles[index])? else {
+                    return Ok(Some(None));
+                };
+                let subbands = scale.transform.forward(&picture);
+                Ok(subbands.map(|subbands| {
+                    Some(Node {
+                        ll: subbands.ll,
+                        bands: subbands.bands,
+                    })
+                }))
+            })?;
+            let Some(mut nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else {
+                return Ok(None);
+            };
+            let above = source.window(depth + 1);
+            let mut picture = Matrix::new(above.width, above.height);
+            picture.values.fill(f64::NAN);
+            for (tile, node) in tiles.iter().zip(&mut nodes) {
+                let window = self.pyramid.window(*tile)?;
+                if let Some(node) = node {
+                    let ll = std::mem::replace(&mut node.ll, Matrix::new(0, 0));
+                    let (column, row) = (window.column / 2, window.row / 2);
+                    picture.paste(&ll, column - above.column, row - above.row);
+                }
+            }
+            all.push(nodes);
+            coarser = Some(picture);
+        }
+        Ok(None)
+    }
+
+    /// The root of a tree, which may be its only tile.
+    fn root(
+        &self,
+        heights: &TileHeights,
+        coefficients: &Coefficients,
+        plan: &Plan,
+        place: &Place,
+    ) -> Result<(CodedTile, Option<Branch>), Error> {
+        let codec = self.codec()?;
+        let finer = place.depth.into();
+        let code = |quantiser: Quantiser| codec.encode(coefficients, quantiser, finer);
+        let (bytes, picture) = code(plan.quantiser);
+        let layer = |bytes| {
+            Layer::Wavelet(WaveletLayer {
+                is_lossless: plan.scale.transform == Transform::Lossless,
+                step_m: plan.scale.step_m,
+                offset: plan.scale.offset,
+                bytes,
+            })
+        };
+        let missing = heights.missing.clone();
+        let branch = Branch::new(plan.scale, picture, 0, missing, place, None);
+        if place.depth > 0 {
+            let measured = heights.measure(&branch.tile.heights);
+            let record = Record {
+                missing: heights.missing.clone(),
+                layer: layer(bytes),
+                residual: None,
+            };
+            let record = Some(record.code(place.window.width, None));
+            return Ok((CodedTile { record, measured }, Some(branch)));
+        }
+        let leaf = self.leaf(heights, Some(layer(bytes)), &branch, plan, None);
+        Ok((leaf, None))
+    }
+
+    /// A tile below another.
+    fn below(
+        &self,
+        heights: &TileHeights,
+        bands: &[Matrix<f64>; 3],
+        plan: &Plan,
+        place: &Place,
+        parent: &Branch,
+    ) -> Result<(CodedTile, Option<Branch>), Error> {
+        let codec = self.codec()?;
+        let finer = place.depth.into();
+        let code = |coarser: u16| -> Option<(Option<Layer>, Branch)> {
+            let scaled;
+            let bands = if coarser == 0 {
+                bands
+            } else {
+                let factor = 16.0 / (16.0 + f64::from(coarser));
+                scaled = bands
+                    .each_ref()
+                    .map(|band| band.map(|value| value * factor));
+                &scaled
+            };
+            let (bytes, picture): (Option<Vec<u8>>, Picture) =
+                parent.with_part(place, coarser, |part| {
+                    codec.encode_details(part, bands, plan.quantiser, finer)
+                })?;
+            // A step of its own must be said even where there are no details.
+            let bytes = bytes.or_else(|| (coarser > 0).then(|| EMPTY.to_vec()));
+            let layer = bytes.map(|bytes| Layer::Details(Details { coarser, bytes }));
+            let missing = heights.missing.clone();
+            let branch = Branch::new(plan.scale, picture, coarser, missing, place, Some(parent));
+            Some((layer, branch))
+        };
+        let outside = || Error::TreeSize {
+            expected: place.window.width,
+            found: parent.tile.window.width,
+        };
+        let mask = parent.mask(place);
+        if place.depth > 0 {
+            let (layer, branch) = code(0).ok_or_else(outside)?;
+            let measured = heights.measure(&branch.tile.heights);
+            let record = layer_record(heights, layer, None, Some(&mask));
+            return Ok((CodedTile { record, measured }, Some(branch)));
+        }
+        let leaf = |coarser: u16| {
+            let (layer, branch) = code(coarser)?;
+            Some(self.leaf(heights, layer, &branch, plan, Some(&mask)))
+        };
+        let coded = match plan.leaves {
+            Leaves::Free | Leaves::Within(_) => leaf(0),
+            Leaves::Rmse(_) | Leaves::Bpp(_) => self.search_leaf(plan.leaves, place, leaf),
+        };
+        Ok((coded.ok_or_else(outside)?, None))
+    }
+}
+
+/// What says that all three bands of a tile are empty.
+const EMPTY: [u8; 1] = [0xe0];
+
+/// The record of a tile; `None` where its layer and its mask are what the tile above says.
+pub(super) fn layer_record(
+    heights: &TileHeights,
+    layer: Option<Layer>,
+    residual: Option<terrane_format::Residual>,
+    mask: Option<&terrane_format::ParentMask>,
+) -> Option<CodedRecord> {
+    let width = heights.window.width;
+    let height = heights.window.height;
+    let inherited = mask.and_then(|mask| mask.inherited(width, height));
+    if layer.is_none() && residual.is_none() && inherited == heights.missing {
+        return None;
+    }
+    let empty = || {
+        Layer::Details(Details {
+            coarser: 0,
+            bytes: EMPTY.to_vec(),
+        })
+    };
+    let record = Record {
+        missing: heights.missing.clone(),
+        layer: layer.unwrap_or_else(empty),
+        residual,
+    };
+    Some(record.code(width, mask))
+}
+
+/// The tile above another, of those that were made.
+fn parent_of<'a>(
+    pyramid: &Pyramid,
+    tile: LevelTile,
+    above: &'a [(LevelTile, Option<Branch>)],
+) -> Option<&'a Branch> {
+    let parent = pyramid.parent(tile)?;
+    let index = above.binary_search_by_key(&(parent.id.row, parent.id.column), |(tile, _)| {
+        (tile.id.row, tile.id.column)
+    });
+    above[index.ok()?].1.as_ref()
+}

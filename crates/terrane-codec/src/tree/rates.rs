@@ -1,0 +1,446 @@
+//! How a tree reaches what is asked of it: its step, its transform, and what its finest tiles add.
+
+use terrane_context::{Quantiser, Transform};
+use terrane_format::ParentMask;
+use terrane_format::record::Layer;
+
+use super::branch::{Branch, Place, Scale};
+use super::encoder::{CodedTile, CodedTree, Leaves, Plan, TreeEncoder, layer_record};
+use super::source::TreeSource;
+use crate::Error;
+use crate::measured::Measured;
+use crate::step_search::{Slope, StepSearch};
+use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileHeights, residual};
+
+/// How often a step is tried.
+const MAX_TRIES: usize = 9;
+/// The step of a tree with an error bound, in bounds: the best on the training tiles.
+const BOUND_STEP: f64 = 2.2;
+/// Above so many bits per pixel a tree with an error bound may be shorter as rounded heights without loss.
+const ROUNDED_BPP: f64 = 2.0;
+/// What heights without loss take at the least, as a part of what prediction from neighbours takes.
+const LEAST_LOSSLESS: f64 = 0.6;
+/// The longest step of a tile, in 16ths more than its tree's.
+const MAX_COARSER: u16 = 16 * 63;
+/// How much shorter the step of a tree is than one for all of it, so that its tiles find theirs above it.
+const FINER: f64 = 1.4;
+
+impl TreeEncoder<'_> {
+    /// How symbols are chosen where the mean square error counts.
+    fn choice(&self) -> Quantiser {
+        match self.encoder.effort {
+            0 => Quantiser {
+                lambda: 0.0,
+                dead_zone: 0.12,
+            },
+            _ => Quantiser {
+                lambda: 0.12,
+                dead_zone: 0.0,
+            },
+        }
+    }
+
+    /// A tree by a wavelet at the encoder's rate; `None` where heights are beyond a wavelet.
+    pub(super) fn code_wavelet(&self, source: &TreeSource) -> Result<Option<CodedTree>, Error> {
+        let first = self.pyramid.storey(source.root.level);
+        match self.encoder.rate_of_storey(first, source.heights()) {
+            Rate::Step(step_m) => self.lossy(source, step_m, self.choice(), Leaves::Free),
+            Rate::MaxError(bound) => self.within(source, bound),
+            Rate::Lossless => self.lossless(source),
+            Rate::Rmse(target) => self.rmse(source, target),
+            Rate::Bpp(target) => self.bpp(source, target),
+            Rate::Tokens | Rate::Overview { .. } => Ok(None),
+        }
+    }
+
+    fn lossy(
+        &self,
+        source: &TreeSource,
+        step_m: f64,
+        quantiser: Quantiser,
+        leaves: Leaves,
+    ) -> Result<Option<CodedTree>, Error> {
+        // As it will be stored.
+        let step_m = f64::from(step_m as f32);
+        let Some(scale) = Self::scale(source, Transform::Lossy, step_m) else {
+            return Ok(None);
+        };
+        let plan = Plan {
+            scale,
+            quantiser,
+            leaves,
+        };
+        self.code_plan(source, &plan)
+    }
+
+    /// Heights rounded to a step, and these without loss.
+    fn rounded(
+        &self,
+        source: &TreeSource,
+        step_m: f64,
+        leaves: Leaves,
+    ) -> Result<Option<CodedTree>, Error> {
+        let Some(scale) = Self::scale(source, Transform::Lossless, step_m) else {
+            return Ok(None);
+        };
+        let plan = Plan {
+            scale,
+            quantiser: Quantiser::ROUNDING,
+            leaves,
+        };
+        self.code_plan(source, &plan)
+    }
+
+    /// The finest of the steps that give tiles of the tree back, each by itself; 0 where none is.
+    fn own_step(&self, source: &TreeSource) -> Result<f64, Error> {
+        let mut own = 0.0_f64;
+        for tile in source.tiles(0) {
+            if let Some(heights) = source.tile(tile)? {
+                let step = heights.exact_step(self.encoder.is_f32);
+                if step > 0.0 && (own == 0.0 || step < own) {
+                    own = step;
+                }
+            }
+        }
+        Ok(own)
+    }
+
+    fn lossless(&self, source: &TreeSource) -> Result<Option<CodedTree>, Error> {
+        let own = self.own_step(source)?;
+        if own > 0.0
+            && let Some(coded) = self.rounded(source, own, Leaves::Within(0.0))?
+        {
+            return Ok(Some(coded));
+        }
+        // Floats without a step: their overviews are those of a lossy tree, and the heights themselves are kept as bits.
+        let bound = self.encoder.overview_bound(source.heights(), 0.0, 1);
+        self.lossy(
+            source,
+            BOUND_STEP * bound,
+            self.choice(),
+            Leaves::Within(0.0),
+        )
+    }
+
+    /// The shortest of what keeps a bound: a wavelet with what it leaves over, or rounded heights without loss.
+    fn within(&self, source: &TreeSource, bound: f64) -> Result<Option<CodedTree>, Error> {
+        let valid = source.heights().iter().filter(|height| !height.is_nan());
+        let max = valid.fold(0.0_f64, |max, height| max.max(height.abs()));
+        let within = bound - FLOAT_MARGIN * (max + bound);
+        if within <= 0.0 {
+            return Ok(None);
+        }
+        let (steps, worths): (&[f64], &[f64]) = match self.encoder.effort {
+            0 => (&[BOUND_STEP], &[0.0]),
+            1 => (&[BOUND_STEP], &[0.1]),
+            2 => (&[1.8, BOUND_STEP, 2.7], &[0.1]),
+            _ => (&[1.8, BOUND_STEP, 2.7], &[0.06, 0.1, 0.15]),
+        };
+        let mut best: Option<CodedTree> = None;
+        let mut keep = |coded: Option<CodedTree>| {
+            let bytes = coded.as_ref().map(CodedTree::bytes);
+            let least = best.as_ref().map(CodedTree::bytes);
+            if bytes.is_some_and(|bytes| least.is_none_or(|least| bytes < least)) {
+                best = coded;
+            }
+        };
+        for &lambda in worths {
+            for &step in steps {
+                let quantiser = Quantiser {
+                    lambda,
+                    dead_zone: if lambda > 0.0 { 0.0 } else { 0.1 },
+                };
+                keep(self.lossy(source, step * bound, quantiser, Leaves::Within(within))?);
+            }
+        }
+        let pixels = source
+            .heights()
+            .iter()
+            .filter(|height| !height.is_nan())
+            .count();
+        let bytes = best.as_ref().map_or(usize::MAX, CodedTree::bytes);
+        // A source that is as coarse as its bound is shortest as it is: rounding to another step adds noise.
+        let own = self.own_step(source)?;
+        let tries_own = own >= within || (own > 0.0 && self.may_be_shorter(source, own, bytes)?);
+        let mut keep = |coded: Option<CodedTree>| {
+            let bytes = coded.as_ref().map(CodedTree::bytes);
+            let least = best.as_ref().map(CodedTree::bytes);
+            if bytes.is_some_and(|bytes| least.is_none_or(|least| bytes < least)) {
+                best = coded;
+            }
+        };
+        if bytes as f64 * 8.0 > ROUNDED_BPP * pixels as f64 && own != 2.0 * within {
+            keep(self.rounded(source, 2.0 * within, Leaves::Within(within))?);
+        }
+        if tries_own {
+            keep(self.rounded(source, own, Leaves::Within(within))?);
+        }
+        Ok(best)
+    }
+
+    /// Whether heights without loss may take fewer bytes than a tree does.
+    fn may_be_shorter(
+        &self,
+        source: &TreeSource,
+        step_m: f64,
+        bytes: usize,
+    ) -> Result<bool, Error> {
+        let mut sum = 0.0;
+        for tile in source.tiles(0) {
+            if let Some(heights) = source.tile(tile)? {
+                let integers = self
+                    .encoder
+                    .encode_integers(&heights, Rate::Lossless, step_m);
+                sum += LEAST_LOSSLESS * integers.bytes(&heights) as f64;
+                if sum > bytes as f64 {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The tree at the step at which what is measured reaches its target; `near` is how far off it may be, in natural
+    /// logarithms. Also gives the step.
+    fn search(
+        &self,
+        source: &TreeSource,
+        mut steps: StepSearch,
+        near: f64,
+        measure: impl Fn(&CodedTree) -> f64,
+    ) -> Result<Option<(f64, CodedTree)>, Error> {
+        let mut best: Option<(f64, f64, CodedTree)> = None;
+        for _ in 0..MAX_TRIES {
+            let step_m = steps.step();
+            let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
+                return Ok(None);
+            };
+            let reached = measure(&coded);
+            let miss = steps.miss(reached);
+            // Above the target only where nothing below was found.
+            let distance = if miss > near { 10.0 + miss } else { -miss };
+            if best.as_ref().is_none_or(|(least, ..)| distance < *least) {
+                best = Some((distance, step_m, coded));
+            }
+            if miss.abs() <= near {
+                break;
+            }
+            steps.correct(reached);
+        }
+        Ok(best.map(|(_, step_m, coded)| (step_m, coded)))
+    }
+
+    /// A root mean square error in every finest tile.
+    fn rmse(&self, source: &TreeSource, target: f64) -> Result<Option<CodedTree>, Error> {
+        let aim = target * 0.996;
+        let slope = Slope {
+            first: 0.8,
+            min: 0.15,
+            max: 3.0,
+            contradicted: 0.15,
+        };
+        let steps = StepSearch::new(aim * 3.0, aim, slope);
+        let is_alone = source.depth() == 0;
+        let near = if is_alone { 0.004 } else { 0.05 };
+        let finest = finest_tiles(source);
+        let found = self.search(source, steps, near, |coded| {
+            rmse(coded.tiles.iter().rev().take(finest))
+        })?;
+        let Some((mut step_m, coded)) = found else {
+            return Ok(None);
+        };
+        if is_alone {
+            return Ok(Some(coded));
+        }
+        let mut best = None;
+        for _ in 0..MAX_TRIES {
+            step_m /= FINER;
+            best = self.lossy(source, step_m, self.choice(), Leaves::Rmse(aim))?;
+            let worst = best
+                .iter()
+                .flat_map(|coded| coded.tiles.iter().rev().take(finest));
+            if worst.map(|tile| tile.measured.rmse_m()).fold(0.0, f64::max) <= target {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Bits per pixel in every finest tile, with its share of the tiles above it.
+    fn bpp(&self, source: &TreeSource, target: f64) -> Result<Option<CodedTree>, Error> {
+        let aim = target * 0.991;
+        let slope = Slope {
+            first: -0.6,
+            min: 0.15,
+            max: 4.0,
+            contradicted: 0.15,
+        };
+        let first = roughness(source) * (2.0 - aim).clamp(-8.0, 3.0).exp2();
+        let pixels = source.heights().len() as f64;
+        let is_alone = source.depth() == 0;
+        let near = if is_alone { 0.009 } else { 0.05 };
+        let found = self.search(source, StepSearch::new(first, aim, slope), near, |coded| {
+            coded.bytes() as f64 * 8.0 / pixels
+        })?;
+        let Some((step_m, coded)) = found else {
+            return Ok(None);
+        };
+        if is_alone {
+            return Ok(Some(coded));
+        }
+        let step_m = step_m / FINER;
+        let Some(finer) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
+            return Ok(Some(coded));
+        };
+        let above = finer.tiles.len() - finest_tiles(source);
+        let above: usize = finer.tiles[..above].iter().map(CodedTile::bytes).sum();
+        let own = aim - above as f64 * 8.0 / pixels;
+        if own <= 0.0 {
+            return Ok(Some(coded));
+        }
+        self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))
+    }
+
+    /// The step of its own at which a finest tile reaches what it must, by halving.
+    pub(super) fn search_leaf(
+        &self,
+        leaves: Leaves,
+        place: &Place,
+        code: impl Fn(u16) -> Option<CodedTile>,
+    ) -> Option<CodedTile> {
+        let pixels = (place.window.width * place.window.height) as f64;
+        // Whether a longer step is still right, or needed.
+        let may_be_longer = |coded: &CodedTile| match leaves {
+            Leaves::Rmse(target) => coded.measured.rmse_m() <= target,
+            Leaves::Bpp(target) => coded.bytes() as f64 * 8.0 / pixels > target,
+            Leaves::Free | Leaves::Within(_) => false,
+        };
+        let finest = code(0)?;
+        if !may_be_longer(&finest) {
+            return Some(finest);
+        }
+        let is_rate = matches!(leaves, Leaves::Bpp(_));
+        let (mut low, mut high) = (0, MAX_COARSER);
+        let mut best = finest;
+        while high - low > 1 {
+            // By the geometric mean of the steps.
+            let [a, b] = [low, high].map(|coarser| f64::from(coarser) + 16.0);
+            let middle = ((a * b).sqrt() - 16.0).round() as u16;
+            let middle = middle.clamp(low + 1, high - 1);
+            let coded = code(middle)?;
+            if may_be_longer(&coded) {
+                low = middle;
+                if !is_rate || coded.bytes() < best.bytes() {
+                    best = coded;
+                }
+            } else {
+                high = middle;
+                if is_rate {
+                    best = coded;
+                }
+            }
+        }
+        Some(best)
+    }
+
+    /// A finest tile: what its layer decodes to, and what is added to that; or integers where they are shorter or
+    /// nothing else gives it back.
+    pub(super) fn leaf(
+        &self,
+        heights: &TileHeights,
+        layer: Option<Layer>,
+        branch: &Branch,
+        plan: &Plan,
+        mask: Option<&ParentMask>,
+    ) -> CodedTile {
+        let decoded = branch.tile.heights.clone();
+        let Scale { transform, .. } = plan.scale;
+        let is_exact = self.encoder.rate == Rate::Lossless;
+        let mut coded = Candidate {
+            layer,
+            residual: None,
+            heights: decoded,
+        };
+        if transform == Transform::Lossless && is_exact {
+            self.encoder.round_to_source(&mut coded.heights);
+        }
+        let mut holds = true;
+        if let Leaves::Within(within) = plan.leaves {
+            let differences = heights.differences(&coded.heights);
+            let largest = heights
+                .valid(&differences)
+                .fold(0.0_f64, |max, difference| max.max(difference.abs()));
+            if largest > within {
+                holds = transform == Transform::Lossy && within > 0.0;
+                if holds {
+                    let residual = residual::residual(&differences, 2.0 * within);
+                    residual::add(&mut coded.heights, &residual);
+                    coded.residual = Some(residual);
+                }
+            }
+        }
+        let record = |candidate: &Candidate| {
+            let (layer, residual) = (candidate.layer.clone(), candidate.residual.clone());
+            layer_record(heights, layer, residual, mask)
+        };
+        let finish = |candidate: &Candidate, record| CodedTile {
+            record,
+            measured: heights.measure(&candidate.heights),
+        };
+        if let Some(height) = heights.flat() {
+            // Water stays flat, at its height, at any rate.
+            let is_flat = heights
+                .valid(&coded.heights)
+                .all(|decoded| decoded.to_bits() == height.to_bits());
+            if !is_flat {
+                let flat = self.encoder.encode_flat(heights, height);
+                return finish(&flat, record(&flat));
+            }
+        }
+        let own = record(&coded);
+        let bytes = own.as_ref().map_or(0, terrane_format::CodedRecord::len);
+        let rate = self.encoder.rate;
+        let mut best = (holds.then_some(bytes), finish(&coded, own));
+        let tries_integers = matches!(rate, Rate::Lossless | Rate::MaxError(_))
+            && matches!(plan.leaves, Leaves::Within(_));
+        if tries_integers {
+            // What defeats a wavelet (noise, spikes) may be shorter as integers.
+            for step_m in self.encoder.integer_steps(heights, rate) {
+                let integers = self.encoder.encode_integers(heights, rate, step_m);
+                let record = record(&integers);
+                let bytes = record.as_ref().map_or(0, terrane_format::CodedRecord::len);
+                if best.0.is_none_or(|least| bytes < least) {
+                    best = (Some(bytes), finish(&integers, record));
+                }
+            }
+        }
+        best.1
+    }
+}
+
+/// How many finest tiles a tree has; they come last.
+fn finest_tiles(source: &TreeSource) -> usize {
+    source.tiles(0).len()
+}
+
+fn rmse<'a>(tiles: impl Iterator<Item = &'a CodedTile>) -> f64 {
+    let mut measured = Measured::default();
+    for tile in tiles {
+        measured.join(&tile.measured);
+    }
+    measured.rmse_m()
+}
+
+/// A typical difference of neighbours from a plane: the scale of what a low rate loses.
+fn roughness(source: &TreeSource) -> f64 {
+    let rows = source.heights().chunks(source.window(0).width);
+    let (sum, count) = rows
+        .flat_map(|row| row.windows(3))
+        .map(|three| three[0] - 2.0 * three[1] + three[2])
+        .filter(|bend| !bend.is_nan())
+        .fold((0.0, 0.0), |(sum, count), bend| {
+            (sum + bend * bend, count + 1.0)
+        });
+    let bend: f64 = sum / f64::max(count, 1.0);
+    bend.sqrt().max(1e-4)
+}
