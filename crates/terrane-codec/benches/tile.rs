@@ -52,7 +52,7 @@ fn profiles(criterion: &mut Criterion) {
     for profile in Profile::ALL {
         let model = profile.model();
         let codec = model.context().unwrap();
-        let (bytes, _) = codec.encode(&Coefficients::lossy(&scaled).unwrap(), effort);
+        let (bytes, _) = codec.encode(&Coefficients::lossy(&scaled).unwrap(), effort, 0);
         let rate = bytes.len() as f64 * 8.0 / (SIDE * SIDE) as f64;
         let mut group =
             criterion.benchmark_group(format!("{profile:?} at {rate:.2} bits per pixel"));
@@ -65,7 +65,7 @@ fn profiles(criterion: &mut Criterion) {
             });
         });
         group.bench_function("encode", |bencher| {
-            bencher.iter(|| codec.encode(&Coefficients::lossy(&scaled).unwrap(), effort));
+            bencher.iter(|| codec.encode(&Coefficients::lossy(&scaled).unwrap(), effort, 0));
         });
         group.finish();
     }

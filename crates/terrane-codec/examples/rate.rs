@@ -59,8 +59,8 @@ fn main() {
         let clock = Instant::now();
         let coded = encoder.encode(tile, window).unwrap().unwrap();
         let measured = coded.measured;
-        let bytes = coded.to_bytes(0);
-        let record = Record::parse(&bytes, 0, window).unwrap();
+        let bytes = coded.bytes;
+        let record = Record::parse(&bytes, 0, window, None).unwrap();
         let bpp = bytes.len() as f64 * 8.0 / pixels;
         println!(
             "{{\"tile\":{index},\"bpp\":{bpp:.5},\"rmse_m\":{:.6},\"max_error_m\":{:.6},\"ms\":{:.1},\"kind\":{},\"step_m\":{:.4}}}",

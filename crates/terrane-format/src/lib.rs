@@ -19,6 +19,7 @@
 mod bytes;
 pub mod coder;
 mod error;
+mod flats;
 mod halve;
 mod header;
 mod index;
@@ -40,6 +41,7 @@ pub mod tokens;
 mod writer;
 
 pub use error::{Error, Result};
+pub use flats::Flats;
 pub use halve::{halve, halve_rows};
 pub use header::{
     ErrorBound, Extent, GeoKeys, Header, ModelId, OverviewStatistics, Samples, Statistics,

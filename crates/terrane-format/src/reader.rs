@@ -364,6 +364,7 @@ mod tests {
     fn record(number: u64, layer: Layer) -> Vec<u8> {
         let record = Record {
             missing: None,
+            flats: None,
             layer,
             residual: None,
         };

@@ -12,7 +12,7 @@ use crc32c::{crc32c, crc32c_append};
 use crate::bytes::{Cursor, Put};
 use crate::integers::{self, Prediction};
 use crate::mask::{self, ParentMask};
-use crate::{Error, Method, Result, Stored, Window};
+use crate::{Error, Flats, Method, Result, Stored, Window};
 
 /// What an integer means as a height.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,6 +114,8 @@ pub struct Residual {
 pub struct Record {
     /// Pixels without data, where there are some.
     pub missing: Option<Vec<bool>>,
+    /// Areas that are flat whatever the layer says, where there are some.
+    pub flats: Option<Flats>,
     /// The method's part.
     pub layer: Layer,
     /// The residual of that part.
@@ -127,6 +129,7 @@ const KIND_DETAILS: u8 = 3;
 const KIND: u8 = 3;
 const HAS_MASK: u8 = 4;
 const HAS_RESIDUAL: u8 = 8;
+const HAS_FLATS: u8 = 16;
 /// Bytes of the checksum before a record.
 const CRC: usize = 4;
 /// Where a record says its kind.
@@ -146,6 +149,8 @@ pub struct RecordParts {
     pub framing: u64,
     /// Masks.
     pub mask: u64,
+    /// Flat areas.
+    pub flats: u64,
     /// Layers.
     pub layer: u64,
     /// Residuals.
@@ -160,13 +165,14 @@ impl RecordParts {
 
     /// Bytes of all.
     pub fn total(&self) -> u64 {
-        self.framing + self.mask + self.layer + self.residual
+        self.framing + self.mask + self.flats + self.layer + self.residual
     }
 
     /// Adds those of another record.
     pub fn add(&mut self, other: &Self) {
         self.framing += other.framing;
         self.mask += other.mask;
+        self.flats += other.flats;
         self.layer += other.layer;
         self.residual += other.residual;
     }
@@ -208,6 +214,7 @@ impl Layer {
 struct Split<'a> {
     kind: u8,
     mask: Option<&'a [u8]>,
+    flats: Option<&'a [u8]>,
     layer: &'a [u8],
     residual: Option<&'a [u8]>,
     parts: RecordParts,
@@ -217,16 +224,17 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
     let mut cursor = Cursor::new(bytes, "tile");
     cursor.take(CRC)?;
     let kind = cursor.u8()?;
-    if kind & !(KIND | HAS_MASK | HAS_RESIDUAL) != 0 {
+    if kind & !(KIND | HAS_MASK | HAS_RESIDUAL | HAS_FLATS) != 0 {
         return Err(Error::Unsupported {
             what: "kind of tile",
             value: kind.to_string(),
         });
     }
-    let mask = match kind & HAS_MASK {
-        0 => None,
-        _ => Some(cursor.block()?),
+    let mut block = |flag: u8| match kind & flag {
+        0 => Ok(None),
+        _ => cursor.block().map(Some),
     };
+    let (mask, flats) = (block(HAS_MASK)?, block(HAS_FLATS)?);
     let (layer, residual) = match kind & HAS_RESIDUAL {
         0 => (cursor.rest(), None),
         _ => (cursor.block()?, Some(cursor.rest())),
@@ -235,6 +243,7 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
     let mut parts = RecordParts {
         framing: 0,
         mask: length(mask),
+        flats: length(flats),
         layer: layer.len() as u64,
         residual: length(residual),
     };
@@ -242,6 +251,7 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
     Ok(Split {
         kind: kind & KIND,
         mask,
+        flats,
         layer,
         residual,
         parts,
@@ -296,7 +306,9 @@ impl Record {
         let has_mask = missing.is_some() && inherited.as_deref() != missing;
         let mut bytes = vec![0; CRC];
         bytes.push(
-            kind + u8::from(has_mask) * HAS_MASK + u8::from(self.residual.is_some()) * HAS_RESIDUAL,
+            kind + u8::from(has_mask) * HAS_MASK
+                + u8::from(self.residual.is_some()) * HAS_RESIDUAL
+                + u8::from(self.flats.is_some()) * HAS_FLATS,
         );
         let mut parts = RecordParts {
             layer: layer.len() as u64,
@@ -306,6 +318,11 @@ impl Record {
             let mask = mask::encode(missing, width, parent);
             parts.mask = mask.len() as u64;
             bytes.put_block(&mask);
+        }
+        if let Some(flats) = &self.flats {
+            let flats = flats.to_bytes(width);
+            parts.flats = flats.len() as u64;
+            bytes.put_block(&flats);
         }
         if let Some(residual) = &self.residual {
             bytes.put_block(&layer);
@@ -339,6 +356,8 @@ impl Record {
             Some(mask) => Some(mask::decode(mask, width, height, parent)?),
             None => parent.and_then(|parent| parent.inherited(width, height)),
         };
+        let flats = split.flats.map(|flats| Flats::parse(flats, width, height));
+        let flats = flats.transpose()?;
         let layer = match split.kind {
             KIND_INTEGERS => {
                 let mut cursor = Cursor::new(split.layer, "tile's integers");
@@ -364,6 +383,14 @@ impl Record {
                 Layer::Details(Details { coarser, bytes })
             }
         };
+        let is_wavelet = layer.stored() == Stored::Wavelet;
+        if flats.is_some() && !is_wavelet {
+            return Err(Error::Malformed {
+                what: "tile",
+                offset: KIND_OFFSET,
+                reason: "its layer has no need of flat areas",
+            });
+        }
         let residual = match split.residual {
             None => None,
             Some(bytes) => {
@@ -389,6 +416,7 @@ impl Record {
         };
         Ok(Self {
             missing,
+            flats,
             layer,
             residual,
         })
@@ -487,6 +515,7 @@ mod tests {
             .collect::<Vec<i64>>();
         Record {
             missing: Some(missing),
+            flats: None,
             layer: Layer::Tokens(vec![1, 2, 3, 4, 5]),
             residual: Some(Residual {
                 step_m: 0.1,
@@ -529,6 +558,7 @@ mod tests {
             bytes: vec![1, 2],
         };
         let below = Record {
+            flats: Flats::find(&[3.5; 12 * 7], 12, 84),
             layer: Layer::Details(details),
             ..record.clone()
         };

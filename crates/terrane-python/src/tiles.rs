@@ -4,7 +4,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use terrane_codec::format::{Coding, MemoryLimit, Record, Window};
+use terrane_codec::format::{Coding, MemoryLimit, Window};
 use terrane_codec::{TileDecoder, TileEncoder};
 
 use crate::array::{HeightArray, Heights};
@@ -13,8 +13,6 @@ use crate::settings::Settings;
 
 /// What stands for an array without data; no record is so short.
 const EMPTY: [u8; 1] = [0];
-/// The number that records have here.
-const NUMBER: u64 = 0;
 
 /// Codes arrays as tiles.
 #[pyclass(frozen, module = "pyterrane._pyterrane")]
@@ -65,7 +63,7 @@ impl TileCoder {
             let (height, width) = pixels.shape();
             let window = Window::whole(width, height);
             let made = self.encoder.encode(&pixels.window(window), window)?;
-            Ok(made.map_or_else(|| EMPTY.to_vec(), |coded| coded.to_bytes(NUMBER)))
+            Ok(made.map_or_else(|| EMPTY.to_vec(), |coded| coded.bytes))
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -78,8 +76,7 @@ impl TileCoder {
             if bytes == EMPTY {
                 return Ok(vec![f64::NAN; width * height]);
             }
-            let record = Record::parse(bytes, NUMBER, window)?;
-            Ok(self.decoder.decode(&record, window)?.valid_heights())
+            Ok(self.decoder.decode_alone(bytes, window)?.valid_heights())
         })?;
         Heights::new(heights, !self.encoder.is_f32).into_array(py, shape)
     }

@@ -1,6 +1,6 @@
 //! Our own codec.
 
-use terrane_codec::format::{Coding, Method, Record, Window};
+use terrane_codec::format::{Coding, Method, Window};
 use terrane_codec::{Profile, Rate, TileEncoder};
 
 use super::CodecError;
@@ -42,15 +42,13 @@ impl Codec for Context {
         let Some(coded) = encoder.encode(&heights, window).map_err(failed)? else {
             return Ok(None);
         };
-        let bytes = coded.to_bytes(0);
-        let record = Record::parse(&bytes, 0, window).map_err(|error| failed(error.into()))?;
         let decoded = encoder
             .decoder()
-            .decode(&record, window)
+            .decode_alone(&coded.bytes, window)
             .map_err(failed)?
             .heights;
         Ok(Some(Coded {
-            bytes: bytes.len(),
+            bytes: coded.bytes.len(),
             heights: decoded.iter().map(|&height| height as f32).collect(),
         }))
     }

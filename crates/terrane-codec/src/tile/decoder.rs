@@ -32,10 +32,12 @@ impl TileDecoder {
         }
     }
 
-    /// Decodes the bytes of a tile that is alone in its tree.
-    pub fn decode_alone(&self, bytes: &[u8], number: u64, window: Window) -> Result<Tile, Error> {
+    /// Decodes the bytes of a tile that is alone in its file, as [`TileEncoder::encode`] makes them.
+    ///
+    /// [`TileEncoder::encode`]: super::TileEncoder::encode
+    pub fn decode_alone(&self, bytes: &[u8], window: Window) -> Result<Tile, Error> {
         let place = Place {
-            number,
+            number: 0,
             window,
             depth: 0,
         };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use terrane_format::record::{CodedRecord, Layer, Record, Residual};
 use terrane_format::tokens::Coding;
-use terrane_format::{LevelTile, Method, ParentMask, Pyramid, TileId, Window};
+use terrane_format::{Flats, LevelTile, Method, ParentMask, Pyramid, TileId, Window};
 
 use super::decoder::TileDecoder;
 use super::heights::{TileHeights, range};
@@ -88,6 +88,8 @@ pub(crate) struct Candidate {
     /// `None` where it is what the tile above says.
     pub(crate) layer: Option<Layer>,
     pub(crate) residual: Option<Residual>,
+    /// Areas that stay flat.
+    pub(crate) flats: Option<Flats>,
     pub(crate) heights: Vec<f64>,
 }
 
@@ -101,6 +103,7 @@ impl Candidate {
         Self {
             layer: Some(layer),
             residual,
+            flats: None,
             heights,
         }
     }
@@ -113,6 +116,7 @@ impl Candidate {
     ) -> Option<CodedRecord> {
         let record = Record {
             missing: tile.missing.clone(),
+            flats: self.flats.clone(),
             layer: self.layer.clone()?,
             residual: self.residual.clone(),
         };

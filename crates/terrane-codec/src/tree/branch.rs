@@ -249,8 +249,14 @@ impl TileDecoder {
             return Err(malformed("a residual lies where nothing is left over"));
         }
         let mut branch = Branch::new(scale, picture, coarser, record.missing, place, above);
+        if record.flats.is_some() && place.depth > 0 {
+            return Err(malformed("an overview has flat areas of its own"));
+        }
         if let Some(residual) = &record.residual {
             residual::add(&mut branch.tile.heights, residual);
+        }
+        if let Some(flats) = &record.flats {
+            flats.apply(&mut branch.tile.heights, place.window.width);
         }
         self.round(&mut branch, scale, place);
         Ok(Some(branch))

@@ -6,7 +6,7 @@
 use sha2::{Digest, Sha256};
 use terrane_context::{Area, Codec, Coefficients, Matrix, Picture, Quantiser, Transform};
 use terrane_format::record::{CodedRecord, Details, Layer, Record, WaveletLayer};
-use terrane_format::{LevelTile, Pyramid, Stored};
+use terrane_format::{Flats, LevelTile, ParentMask, Pyramid, Residual, Stored};
 
 use super::branch::{Branch, Place, Scale};
 use super::source::TreeSource;
@@ -408,12 +408,7 @@ impl TreeEncoder<'_> {
         let branch = Branch::new(plan.scale, picture, 0, missing, place, None);
         if place.depth > 0 {
             let measured = heights.measure(&branch.tile.heights);
-            let record = Record {
-                missing: heights.missing.clone(),
-                layer: layer(bytes),
-                residual: None,
-            };
-            let record = Some(record.code(place.window.width, None));
+            let record = layer_record(heights, Some(layer(bytes)), None, None, None);
             return Ok((CodedTile { record, measured }, Some(branch)));
         }
         let leaf = self.leaf(heights, Some(layer(bytes)), &branch, plan, None);
@@ -461,7 +456,7 @@ impl TreeEncoder<'_> {
         if place.depth > 0 {
             let (layer, branch) = code(0).ok_or_else(outside)?;
             let measured = heights.measure(&branch.tile.heights);
-            let record = layer_record(heights, layer, None, Some(&mask));
+            let record = layer_record(heights, layer, None, None, Some(&mask));
             return Ok((CodedTile { record, measured }, Some(branch)));
         }
         let leaf = |coarser: u16| {
@@ -483,13 +478,15 @@ const EMPTY: [u8; 1] = [0xe0];
 pub(super) fn layer_record(
     heights: &TileHeights,
     layer: Option<Layer>,
-    residual: Option<terrane_format::Residual>,
-    mask: Option<&terrane_format::ParentMask>,
+    flats: Option<Flats>,
+    residual: Option<Residual>,
+    mask: Option<&ParentMask>,
 ) -> Option<CodedRecord> {
     let width = heights.window.width;
     let height = heights.window.height;
     let inherited = mask.and_then(|mask| mask.inherited(width, height));
-    if layer.is_none() && residual.is_none() && inherited == heights.missing {
+    let adds_nothing = layer.is_none() && flats.is_none() && residual.is_none();
+    if adds_nothing && inherited == heights.missing {
         return None;
     }
     let empty = || {
@@ -500,6 +497,7 @@ pub(super) fn layer_record(
     };
     let record = Record {
         missing: heights.missing.clone(),
+        flats,
         layer: layer.unwrap_or_else(empty),
         residual,
     };

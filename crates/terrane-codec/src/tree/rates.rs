@@ -1,8 +1,8 @@
 //! How a tree reaches what is asked of it: its step, its transform, and what its finest tiles add.
 
 use terrane_context::{Quantiser, Transform};
-use terrane_format::ParentMask;
 use terrane_format::record::Layer;
+use terrane_format::{Flats, ParentMask};
 
 use super::branch::{Branch, Place, Scale};
 use super::encoder::{CodedTile, CodedTree, Leaves, Plan, TreeEncoder, layer_record};
@@ -22,6 +22,8 @@ const ROUNDED_BPP: f64 = 2.0;
 const LEAST_LOSSLESS: f64 = 0.6;
 /// The longest step of a tile, in 16ths more than its tree's.
 const MAX_COARSER: u16 = 16 * 63;
+/// Pixels of one height that are taken for water.
+const MIN_FLAT: usize = 1024;
 /// How much shorter the step of a tree is than one for all of it, so that its tiles find theirs above it.
 const FINER: f64 = 1.4;
 
@@ -359,10 +361,18 @@ impl TreeEncoder<'_> {
         let mut coded = Candidate {
             layer,
             residual: None,
+            flats: None,
             heights: decoded,
         };
         if transform == Transform::Lossless && is_exact {
             self.encoder.round_to_source(&mut coded.heights);
+        }
+        if transform == Transform::Lossy {
+            // Water stays flat, at its height, at any rate.
+            coded.flats = Flats::find(&heights.heights, heights.window.width, MIN_FLAT);
+            if let Some(flats) = &coded.flats {
+                flats.apply(&mut coded.heights, heights.window.width);
+            }
         }
         let mut holds = true;
         if let Leaves::Within(within) = plan.leaves {
@@ -380,15 +390,20 @@ impl TreeEncoder<'_> {
             }
         }
         let record = |candidate: &Candidate| {
-            let (layer, residual) = (candidate.layer.clone(), candidate.residual.clone());
-            layer_record(heights, layer, residual, mask)
+            let Candidate {
+                layer,
+                flats,
+                residual,
+                ..
+            } = candidate;
+            let (flats, residual) = (flats.clone(), residual.clone());
+            layer_record(heights, layer.clone(), flats, residual, mask)
         };
         let finish = |candidate: &Candidate, record| CodedTile {
             record,
             measured: heights.measure(&candidate.heights),
         };
         if let Some(height) = heights.flat() {
-            // Water stays flat, at its height, at any rate.
             let is_flat = heights
                 .valid(&coded.heights)
                 .all(|decoded| decoded.to_bits() == height.to_bits());

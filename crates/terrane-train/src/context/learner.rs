@@ -206,7 +206,7 @@ mod tests {
             };
             let mut random = Random::new(seed, 0);
             let drawn = draw(&terrain.heights, 128, &data, &rate, &mut random).unwrap();
-            let (bytes, _) = codec.encode(&drawn.tile, drawn.effort);
+            let (bytes, _) = codec.encode(&drawn.tile, drawn.effort, 0);
             let pixels = (drawn.tile.width * drawn.tile.height) as f64;
             let batch = Batch::new(&[drawn], 3000, &taps, &mut random);
             let (bits, _) = learner.losses(&batch, &device);

@@ -4,8 +4,8 @@
 
 use terrane_codec::random::Random;
 use terrane_context::{
-    BANDS, CONSTANTS, Coefficients, Matrix, PHASES, Planes, Quantiser, SUBSTEPS, Subbands, Tap,
-    Taps, Transform,
+    Area, BANDS, CONSTANTS, Coefficients, Matrix, PHASES, Planes, Quantiser, SUBSTEPS, Subbands,
+    Tap, Taps, Transform,
 };
 
 use crate::context::config::{DataConfig, RateConfig};
@@ -137,7 +137,7 @@ fn levels(drawn: &Drawn) -> Vec<Level> {
                 .collect(),
         });
         let seen = low.map(|value| value * (SUBSTEPS / unit));
-        let mut planes = Planes::new(&seen, parents.as_ref(), finer);
+        let mut planes = Planes::new(&seen, Area::whole(&seen), parents.as_ref(), finer);
         planes.set_symbols(&symbols);
         levels.push(Level {
             planes,

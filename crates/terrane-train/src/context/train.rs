@@ -208,7 +208,7 @@ fn measure(codec: &Codec, dataset: &Dataset) -> Result<Vec<f64>> {
             let tile =
                 Matrix::from_values(side, side, values).and_then(|grid| Coefficients::lossy(&grid));
             let Some(tile) = tile else { continue };
-            let (bytes, _) = codec.encode(&tile, COUNTED);
+            let (bytes, _) = codec.encode(&tile, COUNTED, 0);
             *rate += bytes.len() as f64 * 8.0 / (side * side * numbers.len()) as f64;
         }
     }
