@@ -16,7 +16,7 @@ use crate::tree::{EncodedTree, TreeEncoder};
 
 /// Pixels that are read at a time: a row of trees is read in parts, as wide as that a raster whose blocks are whole rows
 /// is read a few times and not once for each tree.
-const READ_PIXELS: usize = 1 << 24;
+const READ_PIXELS: usize = 1 << 23;
 
 /// Some levels whose tiles belong to the same trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,11 @@ use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
 
 use crate::{Error, Prepared, Result};
 
-/// How near a rate of the whole file comes to its target, and how often its step is tried.
-const NEAR: f64 = 0.01;
-const MAX_TRIES: usize = 7;
+/// How near a rate of the whole file comes to what is aimed at, and how often its step is tried.
+const NEAR: f64 = 0.0015;
+const MAX_TRIES: usize = 10;
+/// What is aimed at, as a part of the target: what is near it is not above the target.
+const AIM: f64 = 1.0 - NEAR;
 
 /// Where an encoding goes and what it may use.
 #[derive(Debug, Clone)]
@@ -174,30 +176,43 @@ impl Job<'_> {
             max: 4.0,
             contradicted: slope.abs(),
         };
-        let mut search = StepSearch::new(first_m, target, slope);
-        for turn in 1.. {
-            let made = self.run(Rate::Step(search.step()), progress)?;
+        let mut search = StepSearch::new(first_m, target * AIM, slope);
+        // The nearest below the target that was found so far, by its step.
+        let mut best: Option<(f64, f64)> = None;
+        let mut turn = 1;
+        loop {
+            let step_m = search.step();
+            let made = self.run(Rate::Step(step_m), progress)?;
             let Encoded {
                 bytes, measured, ..
             } = made.encoded;
             let reached = measure(bytes, &measured);
             let miss = search.miss(reached);
+            if miss.abs() <= NEAR || measured.pixels == 0 {
+                return Ok(made);
+            }
+            if reached <= target && best.is_none_or(|(_, most)| reached > most) {
+                best = Some((step_m, reached));
+            }
             // Where another step changes nothing, tokens alone are above or below the target.
-            let is_last = turn == MAX_TRIES || search.is_stuck(reached);
-            if miss.abs() < NEAR || is_last || measured.pixels == 0 {
+            if turn == MAX_TRIES || search.is_stuck(reached) {
                 // Less than was asked for is what there is to have: heights without error, or a flat terrain.
-                if miss < 2.0 * NEAR || measured.pixels == 0 {
+                let Some((best_m, _)) = best else {
+                    return Err(Error::Unreachable {
+                        what,
+                        target,
+                        reached,
+                    });
+                };
+                if best_m == step_m {
                     return Ok(made);
                 }
-                return Err(Error::Unreachable {
-                    what,
-                    target,
-                    reached,
-                });
+                drop(made);
+                return self.run(Rate::Step(best_m), progress);
             }
             search.correct(reached);
+            turn += 1;
         }
-        unreachable!("the last turn returns")
     }
 
     fn failed(&self, source: std::io::Error) -> Error {
