@@ -28,6 +28,11 @@ pub trait Heights {
     /// The heights of a window, row by row, NaN where there is no data.
     fn read(&mut self, window: Window) -> Result<Vec<f64>, Error>;
 
+    /// Columns of the blocks in which heights are stored: where they are wide, more is read at once. 0 where nobody knows.
+    fn block_width(&self) -> usize {
+        0
+    }
+
     /// Whether there may be data in a window; what cannot have any is not read, and takes no memory.
     fn touches(&self, window: Window) -> bool {
         let _ = window;

@@ -14,8 +14,7 @@ use crate::resources::Resources;
 use crate::tile::TileEncoder;
 use crate::tree::{EncodedTree, TreeEncoder};
 
-/// Pixels that are read at a time: a row of trees is read in parts, as wide as that a raster whose blocks are whole rows
-/// is read a few times and not once for each tree.
+/// Pixels that are read at a time where blocks are wider than trees, so that one is read a few times and not for each tree.
 const READ_PIXELS: usize = 1 << 23;
 
 /// Some levels whose tiles belong to the same trees.
@@ -213,7 +212,10 @@ impl<'a> PyramidBuilder<'a> {
             width: (end * side).min(width) - first * side,
             height: rows,
         };
-        let most = (READ_PIXELS / (side * side)).max(1);
+        let most = match heights.block_width() {
+            wide if wide > side => (READ_PIXELS / (side * side)).max(1),
+            _ => 1,
+        };
         let mut first = 0;
         while first < trees {
             if !heights.touches(window(first, first + 1)) {
@@ -226,6 +228,13 @@ impl<'a> PyramidBuilder<'a> {
             }
             let part = window(first, end);
             let read = heights.read(part)?;
+            if end == first + 1 {
+                if read.iter().any(|height| !height.is_nan()) {
+                    self.tree(0, first, read, take)?;
+                }
+                first = end;
+                continue;
+            }
             for tree in first..end {
                 let columns = self.strips[0].part.columns(tree);
                 let start = (tree - first) * side;

@@ -247,6 +247,10 @@ impl RasterSource for GeoTiff {
             .map_err(|error| self.check_unchanged().err().unwrap_or(error))
     }
 
+    fn block_width(&self) -> usize {
+        self.images[0].blocks.block_width
+    }
+
     fn touches(&self, window: Window) -> bool {
         let blocks = &self.images[0].blocks;
         let whole = Window::whole(blocks.width, blocks.height);

@@ -152,6 +152,11 @@ pub trait RasterSource: Send + Sync {
     /// Reads heights in metres at a level (0 is full resolution); memory is bounded by the window.
     fn read(&self, level: usize, window: Window) -> Result<Grid>;
 
+    /// Columns of the blocks in which full resolution is stored; 0 where that differs or nobody knows.
+    fn block_width(&self) -> usize {
+        0
+    }
+
     /// Whether any pixel of a window at full resolution may have a height; `false` is certain, and costs no reading.
     fn touches(&self, window: Window) -> bool {
         let _ = window;

@@ -119,6 +119,10 @@ impl Heights for RasterHeights<'_> {
         Ok(grid.heights)
     }
 
+    fn block_width(&self) -> usize {
+        self.raster.block_width()
+    }
+
     fn touches(&self, window: Window) -> bool {
         self.raster.touches(window)
     }

@@ -100,7 +100,8 @@ pub(crate) struct Branch {
 struct Below {
     scale: Scale,
     picture: Picture,
-    extended: Extended,
+    /// What lies around it, where there are overviews below it.
+    extended: Option<Extended>,
 }
 
 impl Branch {
@@ -125,7 +126,7 @@ impl Branch {
         }
         let above = above.and_then(|above| {
             let [column, row] = place.within(&above.tile.window);
-            let picture = &above.below.as_ref()?.extended;
+            let picture = above.below.as_ref()?.extended.as_ref()?;
             Some(Above {
                 picture,
                 column,
@@ -138,7 +139,7 @@ impl Branch {
             below: Some(Below {
                 scale,
                 picture,
-                extended,
+                extended: (place.depth > 1).then_some(extended),
             }),
         }
     }

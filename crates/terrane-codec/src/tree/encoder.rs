@@ -145,11 +145,58 @@ pub(super) enum Leaves {
     Bpp(f64),
 }
 
-/// The picture of a tile and what its transform gives.
-struct Node {
-    /// The coarser picture.
-    ll: Matrix<f64>,
-    bands: [Matrix<f64>; 3],
+/// The pictures of a tree before anything is coded, in steps; NaN where there is no data.
+struct Pictures {
+    scale: Scale,
+    /// From the one above the finest on; the finest is made of the heights.
+    coarser: Vec<Matrix<f64>>,
+}
+
+impl Pictures {
+    /// The picture of a tile without gaps; `None` where it has no data.
+    fn tile(&self, source: &TreeSource, tile: LevelTile) -> Result<Option<Matrix<f64>>, Error> {
+        let depth = tile.level - source.pyramid.storey(tile.level);
+        let window = source.pyramid.window(tile)?;
+        let (width, height) = (window.width, window.height);
+        let picture = depth
+            .checked_sub(1)
+            .map(|above| &self.coarser[usize::from(above)]);
+        let mut values = if let Some(picture) = picture {
+            let ground = source.window(depth);
+            let area = Area {
+                column: window.column - ground.column,
+                row: window.row - ground.row,
+                width,
+                height,
+            };
+            picture.cropped(area).values
+        } else {
+            let offset = self.scale.offset as f64;
+            let Some(heights) = source.tile(tile)? else {
+                return Ok(None);
+            };
+            let mut values = heights.heights;
+            for value in &mut values {
+                let steps = *value / self.scale.step_m;
+                *value = match self.scale.transform {
+                    Transform::Lossy => steps - offset,
+                    // After the gaps are filled.
+                    Transform::Lossless => steps,
+                };
+            }
+            values
+        };
+        if values.iter().all(|value| value.is_nan()) {
+            return Ok(None);
+        }
+        fill(&mut values, width);
+        if depth == 0 && self.scale.transform == Transform::Lossless {
+            for value in &mut values {
+                *value = value.round() - self.scale.offset as f64;
+            }
+        }
+        Ok(Matrix::from_values(width, height, values))
+    }
 }
 
 impl TreeEncoder<'_> {
@@ -263,7 +310,10 @@ impl TreeEncoder<'_> {
         source: &TreeSource,
         plan: &Plan,
     ) -> Result<Option<CodedTree>, Error> {
-        let Some((picture, nodes)) = self.transform(source, plan.scale)? else {
+        let Some(pictures) = self.pictures(source, plan.scale)? else {
+            return Ok(None);
+        };
+        let Some(picture) = pictures.tile(source, source.root)? else {
             return Ok(None);
         };
         let top = source.depth();
@@ -280,15 +330,19 @@ impl TreeEncoder<'_> {
         for depth in (0..top).rev() {
             let tiles = source.tiles(depth);
             let made = in_parallel(tiles.len(), self.jobs, &|index| {
-                let (tile, node) = (tiles[index], &nodes[usize::from(depth)][index]);
+                let tile = tiles[index];
                 let parent = parent_of(self.pyramid, tile, &above);
-                let (Some(heights), Some(node), Some(parent)) = (source.tile(tile)?, node, parent)
+                let picture = pictures.tile(source, tile)?;
+                let (Some(heights), Some(picture), Some(parent)) =
+                    (source.tile(tile)?, picture, parent)
                 else {
                     return Ok((CodedTile::empty(), None));
                 };
+                // A second time: all subbands at once would take as much memory as the heights.
+                let subbands = plan.scale.transform.forward(&picture);
+                let bands = subbands.ok_or(Error::Stopped)?.bands;
                 let place = Place::of(self.pyramid, tile)?;
-                let (coded, branch) = self.below(&heights, &node.bands, plan, &place, parent)?;
-                Ok((coded, branch))
+                self.below(&heights, &bands, plan, &place, parent)
             })?;
             let (coded, branches): (Vec<_>, Vec<_>) = made.into_iter().unzip();
             above = tiles.into_iter().zip(branches).collect();
@@ -297,91 +351,38 @@ impl TreeEncoder<'_> {
         Ok(Some(CodedTree { tiles: all }))
     }
 
-    /// All pictures transformed: the root's picture, and the subbands of every tile below it, finest level first. `None` where
-    /// heights are beyond a wavelet.
-    #[expect(
-        clippy::type_complexity,
-        reason = "a picture, and nodes by level and tile"
-    )]
-    fn transform(
-        &self,
-        source: &TreeSource,
-        scale: Scale,
-    ) -> Result<Option<(Matrix<f64>, Vec<Vec<Option<Node>>>)>, Error> {
-        let top = source.depth();
-        let offset = scale.offset as f64;
-        let mut all = Vec::new();
-        // The coarser picture, of the whole ground.
-        let mut coarser: Option<Matrix<f64>> = None;
-        for depth in 0..=top {
-            let ground = source.window(depth);
-            let picture = |tile: LevelTile| -> Result<Option<Matrix<f64>>, Error> {
-                let window = self.pyramid.window(tile)?;
-                let (width, height) = (window.width, window.height);
-                let mut values = match &coarser {
-                    None => match source.tile(tile)? {
-                        None => return Ok(None),
-                        Some(tile) => tile.heights,
-                    },
-                    Some(picture) => {
-                        let area = Area {
-                            column: window.column - ground.column,
-                            row: window.row - ground.row,
-                            width,
-                            height,
-                        };
-                        picture.cropped(area).values
-                    }
-                };
-                if values.iter().all(|value| value.is_nan()) {
-                    return Ok(None);
-                }
-                fill(&mut values, width);
-                if coarser.is_none() {
-                    for value in &mut values {
-                        let steps = *value / scale.step_m;
-                        *value = match scale.transform {
-                            Transform::Lossy => steps - offset,
-                            Transform::Lossless => steps.round() - offset,
-                        };
-                    }
-                }
-                Ok(Matrix::from_values(width, height, values))
-            };
-            if depth == top {
-                return Ok(picture(source.root)?.map(|picture| (picture, all)));
-            }
+    /// The coarser pictures of a tree, each made of the LL bands of the finer one's tiles. `None` where heights are beyond a
+    /// wavelet.
+    fn pictures(&self, source: &TreeSource, scale: Scale) -> Result<Option<Pictures>, Error> {
+        let mut pictures = Pictures {
+            scale,
+            coarser: Vec::new(),
+        };
+        for depth in 0..source.depth() {
             let tiles = source.tiles(depth);
-            let nodes = in_parallel(tiles.len(), self.jobs, &|index| {
-                let Some(picture) = picture(tiles[index])? else {
+            let bands = in_parallel(tiles.len(), self.jobs, &|index| {
+                let Some(picture) = pictures.tile(source, tiles[index])? else {
                     return Ok(Some(None));
                 };
                 let subbands = scale.transform.forward(&picture);
-                Ok(subbands.map(|subbands| {
-                    Some(Node {
-                        ll: subbands.ll,
-                        bands: subbands.bands,
-                    })
-                }))
+                Ok(subbands.map(|subbands| Some(subbands.ll)))
             })?;
-            let Some(mut nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else {
+            let Some(bands) = bands.into_iter().collect::<Option<Vec<_>>>() else {
                 return Ok(None);
             };
             let above = source.window(depth + 1);
             let mut picture = Matrix::new(above.width, above.height);
             picture.values.fill(f64::NAN);
-            for (tile, node) in tiles.iter().zip(&mut nodes) {
+            for (tile, ll) in tiles.iter().zip(bands) {
                 let window = self.pyramid.window(*tile)?;
-                if let Some(node) = node {
-                    let ll = std::mem::replace(&mut node.ll, Matrix::new(0, 0));
+                if let Some(ll) = ll {
                     let (column, row) = (window.column / 2, window.row / 2);
                     picture.paste(&ll, column - above.column, row - above.row);
                 }
             }
-            all.push(nodes);
-            coarser = Some(picture);
+            pictures.coarser.push(picture);
         }
-        Ok(None)
+        Ok(Some(pictures))
     }
 
     /// The root of a tree, which may be its only tile.
