@@ -99,9 +99,8 @@ impl Encoding<'_> {
                 bytes: writer.length(),
             })?;
         }
-        let full = measured.full();
-        let file = writer.finish(full.of_file(), measured.overviews())?;
-        Ok((file, full))
+        let file = writer.finish(measured.of_file(), measured.overviews())?;
+        Ok((file, measured.full()))
     }
 }
 

@@ -60,7 +60,7 @@ impl Measured {
     }
 
     /// What a file says of all its tiles at full resolution.
-    pub(crate) fn of_file(&self) -> Statistics {
+    fn of_file(&self) -> Statistics {
         let has_data = self.pixels > 0;
         Statistics {
             pixels: self.pixels,
@@ -117,27 +117,44 @@ impl Measured {
 
 /// What an encoding measures, level by level.
 #[derive(Debug)]
-pub(crate) struct MeasuredLevels(Vec<Measured>);
+pub(crate) struct MeasuredLevels {
+    levels: Vec<Measured>,
+    /// Tiles with data.
+    tiles: u64,
+}
 
 impl MeasuredLevels {
     pub(crate) fn new(pyramid: &Pyramid) -> Self {
-        Self(vec![Measured::default(); pyramid.levels().into()])
+        Self {
+            levels: vec![Measured::default(); pyramid.levels().into()],
+            tiles: 0,
+        }
     }
 
     /// Adds what was measured of a tile of a level.
     pub(crate) fn join(&mut self, level: u8, tile: &Measured) {
-        if let Some(measured) = self.0.get_mut(usize::from(level)) {
+        self.tiles += u64::from(tile.pixels > 0);
+        if let Some(measured) = self.levels.get_mut(usize::from(level)) {
             measured.join(tile);
         }
     }
 
     /// At full resolution.
     pub(crate) fn full(&self) -> Measured {
-        self.0.first().copied().unwrap_or_default()
+        self.levels.first().copied().unwrap_or_default()
     }
 
     /// Of all overviews.
     pub(crate) fn overviews(&self) -> Vec<OverviewStatistics> {
-        self.0.iter().skip(1).map(Measured::of_overview).collect()
+        let overviews = self.levels.iter().skip(1);
+        overviews.map(Measured::of_overview).collect()
+    }
+
+    /// What a file says of itself at full resolution.
+    pub(crate) fn of_file(&self) -> Statistics {
+        Statistics {
+            tiles: self.tiles,
+            ..self.full().of_file()
+        }
     }
 }

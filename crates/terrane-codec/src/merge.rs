@@ -92,9 +92,8 @@ impl Merge<'_> {
         let State {
             writer, measured, ..
         } = state;
-        let full = measured.full();
-        let file = writer.finish(full.of_file(), measured.overviews())?;
-        Ok((file, full))
+        let file = writer.finish(measured.of_file(), measured.overviews())?;
+        Ok((file, measured.full()))
     }
 }
 

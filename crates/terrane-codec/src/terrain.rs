@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use terrane_format::{
-    ByteSource, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader, Stored, TileId, Window,
+    ByteSource, Error as FormatError, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader,
+    Stored, TileId, Window,
 };
 
 use crate::Error;
@@ -248,12 +249,10 @@ impl Terrain {
     }
 
     fn decode_branch(&self, tile: LevelTile, records: &Records) -> Result<Option<Branch>, Error> {
-        let above = match self.parent(tile) {
+        let parent = self.parent(tile);
+        let above = match parent {
             None => None,
-            Some(parent) => match self.branch(parent, records)? {
-                None => return Ok(None),
-                Some(above) => Some(above),
-            },
+            Some(parent) => self.branch(parent, records)?,
         };
         let damaged = |source: Error| Error::Tile {
             tile,
@@ -270,6 +269,17 @@ impl Terrain {
                 &read
             }
         };
+        if parent.is_some() && above.is_none() {
+            // Nothing lies below a tile without data.
+            return match bytes {
+                None => Ok(None),
+                Some(_) => Err(damaged(Error::Format(FormatError::Malformed {
+                    what: "tile",
+                    offset: 0,
+                    reason: "it lies below a tile without data",
+                }))),
+            };
+        }
         let place = Place::of(&self.header().pyramid, tile)?;
         self.decoder
             .branch(&place, bytes.as_deref(), above.as_deref())

@@ -22,7 +22,7 @@ pub struct Picture {
 pub struct Part<'a> {
     /// The picture.
     pub picture: &'a Picture,
-    /// Which part; it starts at an even column and row, and lies inside.
+    /// Which part; it lies inside.
     pub area: Area,
 }
 

@@ -115,7 +115,7 @@ pub struct Planes {
     pub constants: [f32; CONSTANTS],
 }
 
-/// A part of an image, from an even column and row on.
+/// A part of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Area {
     /// Its first column.

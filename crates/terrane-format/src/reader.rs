@@ -103,20 +103,26 @@ impl Reader {
         self.length
     }
 
+    /// Refuses a part that does not lie in the file.
+    fn check_inside(&self, what: &'static str, offset: u64, length: u64) -> Result<()> {
+        let is_inside = offset >= self.head as u64
+            && offset
+                .checked_add(length)
+                .is_some_and(|end| end <= self.length);
+        if is_inside && usize::try_from(length).is_ok() {
+            return Ok(());
+        }
+        Err(Error::Malformed {
+            what,
+            offset,
+            reason: "it lies outside the file",
+        })
+    }
+
     /// Several parts of the file, each an offset and a length, in one round of reads.
     fn read_all(&self, what: &'static str, parts: &[(u64, u64)]) -> Result<Vec<Vec<u8>>> {
         for &(offset, length) in parts {
-            let is_inside = offset >= self.head as u64
-                && offset
-                    .checked_add(length)
-                    .is_some_and(|end| end <= self.length);
-            if !is_inside || usize::try_from(length).is_err() {
-                return Err(Error::Malformed {
-                    what,
-                    offset,
-                    reason: "it lies outside the file",
-                });
-            }
+            self.check_inside(what, offset, length)?;
         }
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_unstable_by_key(|&index| parts[index]);
@@ -169,7 +175,7 @@ impl Reader {
         cached.get(&index).cloned()
     }
 
-    /// Pages of the index, of which those that are not here are read at once.
+    /// Pages of the index, of which those that are not here are read at once; damaged ones are left out.
     fn pages(&self, indices: &[usize]) -> Result<HashMap<usize, Page>> {
         let mut found = HashMap::new();
         let mut missing = Vec::new();
@@ -187,18 +193,44 @@ impl Reader {
             .collect();
         let read = self.read_all("index", &parts)?;
         for (index, bytes) in missing.into_iter().zip(read) {
-            let first = index as u64 * u64::from(self.page_trees);
-            let pyramid = &self.header.pyramid;
-            let records: Vec<usize> = (first..pyramid.trees())
-                .take(self.page_trees as usize)
-                .filter_map(|number| pyramid.tree(number))
-                .map(|root| pyramid.tree_tiles(root).len())
-                .collect();
-            let page = Arc::new(self.pages[index].parse(&bytes, &records)?);
-            self.keep(index, &page);
-            found.insert(index, page);
+            if let Ok(page) = self.parse_page(index, &bytes) {
+                self.keep(index, &page);
+                found.insert(index, page);
+            }
         }
         Ok(found)
+    }
+
+    fn parse_page(&self, index: usize, bytes: &[u8]) -> Result<Page> {
+        let pyramid = &self.header.pyramid;
+        let first = index as u64 * u64::from(self.page_trees);
+        let trees = (pyramid.trees() - first).min(self.page_trees.into());
+        // A tree takes a byte at least, and what is said of a page is not trusted.
+        if trees > bytes.len() as u64 {
+            return Err(Error::Malformed {
+                what: "index",
+                offset: self.pages[index].offset,
+                reason: "it has fewer entries than trees",
+            });
+        }
+        let records: Vec<usize> = (first..first + trees)
+            .filter_map(|number| pyramid.tree(number))
+            .map(|root| pyramid.tree_tiles(root).len())
+            .collect();
+        let page = self.pages[index].parse(bytes, &records)?;
+        Ok(Arc::new(page))
+    }
+
+    /// A page of the index, or what is wrong with it.
+    fn page(&self, index: usize) -> Result<Page> {
+        if let Some(page) = self.cached(index) {
+            return Ok(page);
+        }
+        let location = self.pages[index];
+        let bytes = self.read("index", location.offset, location.length.into())?;
+        let page = self.parse_page(index, &bytes)?;
+        self.keep(index, &page);
+        Ok(page)
     }
 
     fn keep(&self, index: usize, page: &Page) {
@@ -230,8 +262,8 @@ impl Reader {
         ))
     }
 
-    /// Where the records of tiles are; `None` for those without data.
-    fn locate_all(&self, tiles: &[LevelTile]) -> Result<Vec<Option<TileLocation>>> {
+    /// Where the records of tiles are; `None` for those without one.
+    fn locate_all(&self, tiles: &[LevelTile]) -> Result<Vec<Result<Option<TileLocation>>>> {
         let places = tiles
             .iter()
             .map(|&tile| self.place(tile))
@@ -240,39 +272,44 @@ impl Reader {
         let pages = self.pages(&indices)?;
         Ok(places
             .into_iter()
-            .map(|(page, tree, record)| {
-                let tree = pages.get(&page)?.get(tree)?;
-                let location = tree.record(record);
-                (location.length > 0).then_some(location)
+            .map(|(index, tree, record)| {
+                // A damaged page is read again for each tile, to say what is wrong with it.
+                let page = match pages.get(&index) {
+                    Some(page) => Arc::clone(page),
+                    None => self.page(index)?,
+                };
+                let location = page.get(tree).map(|tree| tree.record(record));
+                let location = location.filter(|location| location.length > 0);
+                if let Some(TileLocation { offset, length }) = location {
+                    self.check_inside("tile", offset, length)?;
+                }
+                Ok(location)
             })
             .collect())
     }
 
-    /// Where the record of a tile is; `None` where it has no data.
+    /// Where the record of a tile is; `None` where it has none.
     pub fn locate(&self, tile: LevelTile) -> Result<Option<TileLocation>> {
-        Ok(self.locate_all(&[tile])?.pop().flatten())
+        self.locate_all(&[tile])?.pop().unwrap_or(Ok(None))
     }
 
-    /// The records of tiles in at most two rounds of reads, each checked by itself; `None` for those without data.
+    /// The records of tiles in at most two rounds of reads, each checked by itself; `None` for those without one.
     pub fn records(&self, tiles: &[LevelTile]) -> Result<Vec<Result<Option<Vec<u8>>>>> {
         let located = self.locate_all(tiles)?;
         let parts: Vec<(u64, u64)> = located
             .iter()
-            .flatten()
+            .filter_map(|location| location.as_ref().ok()?.as_ref())
             .map(|location| (location.offset, location.length))
             .collect();
         let mut read = self.read_all("tile", &parts)?.into_iter();
-        tiles
-            .iter()
-            .zip(located)
-            .map(|(&tile, location)| {
-                let bytes = location.and_then(|_| read.next());
-                let number = self.header.pyramid.number(tile)?;
-                Ok(bytes
-                    .map(|bytes| record::check(&bytes, number).map(|()| bytes))
-                    .transpose())
-            })
-            .collect()
+        let records = tiles.iter().zip(located).map(|(&tile, location)| {
+            let bytes = location?.and_then(|_| read.next());
+            let number = self.header.pyramid.number(tile)?;
+            bytes
+                .map(|bytes| record::check(&bytes, number).map(|()| bytes))
+                .transpose()
+        });
+        Ok(records.collect())
     }
 
     /// The bytes of a tile, checked; `None` where it has no data.
@@ -320,10 +357,9 @@ impl Reader {
                 .map(|extent| (extent.offset, extent.length)),
         );
         for index in 0..self.pages.len() {
-            for page in self.pages(&[index])?.values() {
-                let trees = page.iter().filter(|tree| !tree.lengths.is_empty());
-                parts.extend(trees.map(|tree| (tree.offset, tree.length())));
-            }
+            let page = self.page(index)?;
+            let trees = page.iter().filter(|tree| !tree.lengths.is_empty());
+            parts.extend(trees.map(|tree| (tree.offset, tree.length())));
         }
         parts.sort_unstable();
         let mut end = 0;

@@ -20,8 +20,6 @@ pub struct Writer<W> {
     header: Header,
     /// The trees that have data: a raster may be nearly empty.
     trees: BTreeMap<u64, TreeLocation>,
-    /// Records written.
-    records: u64,
     /// Bytes of the head, which depend on nothing that is not known yet.
     head: usize,
     end: u64,
@@ -51,7 +49,6 @@ impl<W: Write + Seek> Writer<W> {
             file,
             header,
             trees: BTreeMap::new(),
-            records: 0,
             head: head.len(),
             end: head.len() as u64,
         })
@@ -102,7 +99,6 @@ impl<W: Write + Seek> Writer<W> {
             offset: self.end,
             lengths,
         };
-        self.records += tree.lengths.iter().filter(|&&length| length > 0).count() as u64;
         self.end += tree.length();
         self.trees.insert(number, tree);
         Ok(())
@@ -116,10 +112,9 @@ impl<W: Write + Seek> Writer<W> {
     /// Writes the index and the head.
     pub fn finish(
         mut self,
-        mut statistics: Statistics,
+        statistics: Statistics,
         overviews: Vec<OverviewStatistics>,
     ) -> Result<W> {
-        statistics.tiles = self.records;
         self.header.statistics = statistics;
         self.header.overviews = overviews;
         let trees = self.header.pyramid.trees();
@@ -218,7 +213,6 @@ mod tests {
         writer.tree(0, &records).unwrap();
         let bytes = finish(writer);
         let reader = Reader::open(Box::new(bytes.clone())).unwrap();
-        assert_eq!(reader.header().statistics.tiles, 4);
         reader.check_layout().unwrap();
         for number in 0..17 {
             let tile = reader.header().pyramid.tile(number).unwrap();
