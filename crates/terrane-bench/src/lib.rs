@@ -3,6 +3,8 @@
 mod codecs;
 pub mod diagnose;
 mod error;
+#[cfg(feature = "openjpeg")]
+mod openjpeg;
 mod runs;
 mod suite;
 mod tables;
