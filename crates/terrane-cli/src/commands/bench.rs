@@ -1,12 +1,15 @@
-//! `terrane bench`: the paper's tables and figures on any dataset, with production codecs beside them.
+//! `terrane bench`: the paper's tables and figures on any dataset, with production codecs beside them, and whole files.
 
-use std::path::PathBuf;
+mod files;
+
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use clap::ValueEnum;
+use anyhow::{Context, Result, ensure};
+use clap::{Subcommand, ValueEnum};
 use terrane_bench::{Fitting, Options, Part, Passes, Settings, Size, run as measure};
 use terrane_networks::methods::Precision;
+use terrane_report::Report;
 use terrane_train::data::Dataset;
 
 use crate::Common;
@@ -14,16 +17,31 @@ use crate::commands::DeviceArguments;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
-/// Measure the paper's tables and figures on a dataset.
+/// Measure the paper's tables and figures on a dataset, or whole files of rasters.
 ///
 /// Networks that a table needs and that are not in OUT/runs are trained there first, all with the same schedule; a run
 /// that is there already, under the name of its row, is used as it is. OUT gets report.html, report.md, and a CSV, JSON
 /// or SVG file per table and figure, as soon as each is there.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python"
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python\n  terrane bench files rasters/ --window 768 --out bench/"
 )]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    tables: Option<TableArguments>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Files(files::Arguments),
+}
+
+#[derive(clap::Args)]
+struct TableArguments {
     /// Tables to make.
     #[arg(required = true, value_enum)]
     tables: Vec<TableName>,
@@ -130,6 +148,14 @@ impl TableName {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
+    if let Some(Command::Files(arguments)) = &arguments.command {
+        return files::run(arguments, common);
+    }
+    let tables = arguments.tables.as_ref();
+    measure_tables(tables.context("name the tables to make")?, common)
+}
+
+fn measure_tables(arguments: &TableArguments, common: &Common) -> Result<()> {
     let dataset = Dataset::open(&arguments.data)?;
     for split in [&arguments.split, &arguments.other_split] {
         let is_needed = *split == arguments.split
@@ -193,7 +219,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         &mut |what, done, total| progress.at(done as u64, total as u64, what),
     )?;
     drop(progress);
-    let page = arguments.out.join("report.html");
+    print_report(&report, &arguments.out, clock, common)
+}
+
+/// Prints a report that lies in a folder.
+fn print_report(report: &Report, folder: &Path, clock: Instant, common: &Common) -> Result<()> {
+    let page = folder.join("report.html");
     if common.json {
         let tables: serde_json::Map<String, serde_json::Value> = report
             .sections
