@@ -168,12 +168,21 @@ fn tiff(source: &Source, side: usize, max_error_m: f64) -> Result<Vec<u8>> {
     Ok(writer.finish().map_err(failed)?.into_inner())
 }
 
-/// A block of a grid, filled up with the last pixels at its edges.
+/// A block of a grid; what lies beyond its edges is one height, which costs LERC least.
 fn padded(grid: &Grid, side: usize, (column, row): (usize, usize)) -> Vec<f64> {
-    let rows = (row..row + side).map(|row| grid.row(row.min(grid.height - 1)));
-    rows.flat_map(|row| {
+    let (width, height) = (grid.width.min(column + side), grid.height.min(row + side));
+    let last = grid.row(height - 1)[width - 1];
+    let pixels = (row..row + side).flat_map(|row| {
         let columns = column..column + side;
-        columns.map(|column| row[column.min(grid.width - 1)])
-    })
-    .collect()
+        columns.map(move |column| (column, row))
+    });
+    pixels
+        .map(|(column, row)| {
+            if column < width && row < height {
+                grid.row(row)[column]
+            } else {
+                last
+            }
+        })
+        .collect()
 }

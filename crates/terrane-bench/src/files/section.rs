@@ -34,9 +34,14 @@ fn introduction(outcomes: &Outcomes, options: &Options) -> String {
         .map(|(name, width, height)| format!("{name} ({width}×{height})"))
         .collect();
     let mut text = format!(
-        "{} rasters, {}: {}. Every byte of a file counts: head, index and overviews. Bits are per pixel with data. All files \
+        "{} {}, {}: {}. Every byte of a file counts: head, index and overviews. Bits are per pixel with data. All files \
          were read again, and every pixel was compared.",
         names.len(),
+        if names.len() == 1 {
+            "raster"
+        } else {
+            "rasters"
+        },
         match options.window {
             Some(side) => format!("of each the first window of {side}×{side} pixels without gaps"),
             None => "whole".to_owned(),
@@ -356,9 +361,11 @@ fn all_sizes(outcomes: &Outcomes, options: &Options) -> Table {
 fn size_bars(outcomes: &Outcomes) -> Figure {
     let mut bars: Vec<(String, Vec<(String, f64)>)> = Vec::new();
     for (bound_m, codec, files) in size_groups(outcomes) {
-        let name = bound_m.map_or("lossless".to_owned(), |bound_m| {
-            format!("within {bound_m} m")
-        });
+        // A mean over other rasters would be compared with the rest.
+        if files.len() < outcomes.rasters.len() {
+            continue;
+        }
+        let name = bound_m.map_or("lossless".to_owned(), |bound_m| format!("≤ {bound_m} m"));
         let bar = (codec.to_owned(), mean(files.iter().map(|file| file.bpp)));
         match bars.iter_mut().find(|(group, _)| *group == name) {
             Some((_, bars)) => bars.push(bar),
@@ -368,7 +375,7 @@ fn size_bars(outcomes: &Outcomes) -> Figure {
     bar_chart(
         "files-sizes",
         "Size of a file within a bound",
-        "Means over rasters; every byte of a file counts. A codec that not all rasters have is the mean of those that have it.",
+        "Means over rasters; every byte of a file counts. Codecs that not every raster has are in the table alone.",
         Axis::linear("bits per pixel"),
         &bars,
     )
