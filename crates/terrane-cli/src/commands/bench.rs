@@ -31,26 +31,15 @@ use crate::progress::Progress;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    #[command(flatten)]
-    tables: Option<TableArguments>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Files(files::Arguments),
-}
-
-#[derive(clap::Args)]
-struct TableArguments {
     /// Tables to make.
     #[arg(required = true, value_enum)]
     tables: Vec<TableName>,
     /// Folder of a dataset.
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Option<PathBuf>,
     /// Folder of the report and its runs.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
     /// Split to measure on.
     #[arg(long, default_value = "test")]
     split: String,
@@ -89,6 +78,11 @@ struct TableArguments {
     python: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArguments,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Files(files::Arguments),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -151,12 +145,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     if let Some(Command::Files(arguments)) = &arguments.command {
         return files::run(arguments, common);
     }
-    let tables = arguments.tables.as_ref();
-    measure_tables(tables.context("name the tables to make")?, common)
-}
-
-fn measure_tables(arguments: &TableArguments, common: &Common) -> Result<()> {
-    let dataset = Dataset::open(&arguments.data)?;
+    // Both are required where there is no other command.
+    let data = arguments.data.as_deref().context("give --data")?;
+    let out = arguments.out.as_deref().context("give --out")?;
+    let dataset = Dataset::open(data)?;
     for split in [&arguments.split, &arguments.other_split] {
         let is_needed = *split == arguments.split
             || arguments
@@ -166,7 +158,7 @@ fn measure_tables(arguments: &TableArguments, common: &Common) -> Result<()> {
         ensure!(
             !is_needed || !dataset.split(split).is_empty(),
             "{}: there is no split \"{split}\"; there are {}",
-            arguments.data.display(),
+            data.display(),
             dataset.splits().join(", ")
         );
     }
@@ -213,13 +205,13 @@ fn measure_tables(arguments: &TableArguments, common: &Common) -> Result<()> {
     let report = measure(
         &parts,
         &dataset,
-        &arguments.out,
+        out,
         &options,
         &device,
         &mut |what, done, total| progress.at(done as u64, total as u64, what),
     )?;
     drop(progress);
-    print_report(&report, &arguments.out, clock, common)
+    print_report(&report, out, clock, common)
 }
 
 /// Prints a report that lies in a folder.
