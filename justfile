@@ -29,7 +29,7 @@ tree:
     ! cargo tree -p terrane-serve -e normal | grep -E 'burn|terrane-(networks|train|bench|report|cli)'
     ! cargo tree -p terrane-report -e normal | grep -E 'burn|terrane-(codec|networks|train|bench)'
     ! cargo tree -p terrane-train -e normal | grep -E 'terrane-(report|bench|serve)|terrane v'
-    ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)|terrane v'
+    ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)'
     ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
 

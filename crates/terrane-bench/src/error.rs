@@ -35,6 +35,40 @@ pub enum Error {
     /// Heights could not be compared.
     #[error(transparent)]
     Measure(#[from] terrane_train::measure::MeasureError),
+    /// No raster can be measured.
+    #[error("there is no raster to measure: {reason}")]
+    NoSources {
+        /// Why not.
+        reason: String,
+    },
+    /// A number that must be above zero.
+    #[error("`{name}` is {value}; it must be above 0")]
+    NotPositive {
+        /// The option.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// A file does not keep what it promises.
+    #[error(
+        "{raster}: a file of {codec} is off by {max_error_m} m, and should be by {bound_m} m at most"
+    )]
+    BoundExceeded {
+        /// The raster.
+        raster: String,
+        /// What wrote the file.
+        codec: String,
+        /// What was promised.
+        bound_m: f64,
+        /// What was found.
+        max_error_m: f64,
+    },
+    /// A raster could not be read or written.
+    #[error(transparent)]
+    Raster(#[from] terrane_geo::Error),
+    /// A terrane file could not be written or read.
+    #[error(transparent)]
+    File(#[from] terrane::Error),
     /// The report could not be written.
     #[error(transparent)]
     Report(#[from] terrane_report::Error),

@@ -1,14 +1,19 @@
-//! The benchmark: the paper's tables and figures on any dataset, other codecs beside ours, and diagnostics of networks.
+//! The benchmark: the paper's tables and figures on any dataset, other codecs beside ours, whole files of any raster, and
+//! diagnostics of networks.
 
 mod codecs;
 pub mod diagnose;
 mod error;
+mod files;
+#[cfg(feature = "openjpeg")]
+mod openjpeg;
 mod runs;
 mod suite;
 mod tables;
 
 pub use codecs::CodecError;
 pub use error::{Error, Result};
+pub use files::{Options as FileOptions, files};
 pub use runs::{Settings, Size};
 pub use suite::{Options, Part, run};
 pub use tables::{Fitting, Passes};

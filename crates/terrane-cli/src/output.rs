@@ -8,10 +8,11 @@ pub(crate) use terrane::one_line;
 use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 28] = [
+const SETTINGS: [&str; 29] = [
     "any_extension",
     "bbox",
     "bits",
+    "bound",
     "bpp",
     "device",
     "downloads",

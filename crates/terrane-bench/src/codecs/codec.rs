@@ -8,8 +8,6 @@ use super::CodecError;
 pub(super) const OFFSET_AND_SCALE: usize = 8;
 /// Bytes of a tile's offset and length in a TIFF.
 pub(super) const TIFF_INDEX: usize = 16;
-/// How often a codec that exceeds a bound is given a smaller one.
-const TRIES: usize = 60;
 
 /// A square tile of finite heights that are not all the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,27 +135,16 @@ pub(super) fn error_m(tile: &Tile, goal: Goal) -> Option<f64> {
 }
 
 /// Codes a tile so that no height that comes back is farther off than a bound.
-///
-/// Heights as 32-bit floats make some codecs exceed their bound, so they are given a slightly smaller one.
 pub(super) fn within(
     codec: &dyn Codec,
     tile: &Tile,
     bound_m: f64,
 ) -> Result<Option<(Coded, TileMeasures)>, CodecError> {
-    let mut level = bound_m;
-    for _ in 0..TRIES {
-        let Some(coded) = codec.code(tile, Goal::Bound(level))? else {
+    super::within_bound(bound_m, |level_m| {
+        let Some(coded) = codec.code(tile, Goal::Bound(level_m))? else {
             return Ok(None);
         };
         let measures = tile.measure(&coded)?;
-        let over = measures.max_error_m - bound_m;
-        if over <= 0.0 {
-            return Ok(Some((coded, measures)));
-        }
-        level = (level - over * 1.05).min(level * (1.0 - 1e-7));
-        if level <= 0.0 {
-            break;
-        }
-    }
-    Ok(None)
+        Ok(Some((measures.max_error_m, (coded, measures))))
+    })
 }

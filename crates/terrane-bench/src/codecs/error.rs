@@ -95,7 +95,7 @@ pub enum CodecError {
 }
 
 impl CodecError {
-    pub(super) fn failed(
+    pub(crate) fn failed(
         codec: &str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {

@@ -3,6 +3,7 @@
 //! A codec is one implementation of [`Codec`]. Every tile is coded at a row of qualities; its curve is read at fixed rates and
 //! the readings are averaged over tiles. Bytes are all that a decoder needs for the tile alone.
 
+mod bound;
 mod codec;
 mod cog;
 mod context;
@@ -21,6 +22,7 @@ mod zfp;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub(crate) use bound::within_bound;
 use codec::{Codec, Tile};
 use cog::{Cog, Sample};
 use context::Context;
@@ -29,7 +31,7 @@ pub use error::CodecError;
 use lerc::Lerc;
 use outcome::TileOutcome;
 use outcome::{Absent, Outcomes};
-use packer::Packer;
+pub(crate) use packer::Packer;
 use rayon::prelude::*;
 use terrane_codec::Profile;
 use terrane_report::Section;

@@ -14,7 +14,7 @@ const ZSTD_LEVEL: i32 = 19;
 
 /// A general compressor at its strongest ordinary level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packer {
+pub(crate) enum Packer {
     /// Deflate in a zlib frame, level 9.
     Deflate,
     /// Zstandard, level 19.
@@ -24,13 +24,13 @@ pub(super) enum Packer {
 
 impl Packer {
     /// All that this program was built with.
-    pub(super) const ALL: &[Self] = &[
+    pub(crate) const ALL: &[Self] = &[
         Self::Deflate,
         #[cfg(feature = "zstd")]
         Self::Zstd,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Deflate => "deflate",
             #[cfg(feature = "zstd")]
@@ -38,7 +38,7 @@ impl Packer {
         }
     }
 
-    pub(super) fn pack(self, bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
+    pub(crate) fn pack(self, bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
         let packed = match self {
             Self::Deflate => {
                 let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());

@@ -1,12 +1,15 @@
-//! `terrane bench`: the paper's tables and figures on any dataset, with production codecs beside them.
+//! `terrane bench`: the paper's tables and figures on any dataset, with production codecs beside them, and whole files.
 
-use std::path::PathBuf;
+mod files;
+
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use clap::ValueEnum;
+use anyhow::{Context, Result, ensure};
+use clap::{Subcommand, ValueEnum};
 use terrane_bench::{Fitting, Options, Part, Passes, Settings, Size, run as measure};
 use terrane_networks::methods::Precision;
+use terrane_report::Report;
 use terrane_train::data::Dataset;
 
 use crate::Common;
@@ -14,25 +17,29 @@ use crate::commands::DeviceArguments;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
-/// Measure the paper's tables and figures on a dataset.
+/// Measure the paper's tables and figures on a dataset, or whole files of rasters.
 ///
 /// Networks that a table needs and that are not in OUT/runs are trained there first, all with the same schedule; a run
 /// that is there already, under the name of its row, is used as it is. OUT gets report.html, report.md, and a CSV, JSON
 /// or SVG file per table and figure, as soon as each is there.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python"
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python\n  terrane bench files rasters/ --window 768 --out bench/"
 )]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Tables to make.
     #[arg(required = true, value_enum)]
     tables: Vec<TableName>,
     /// Folder of a dataset.
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Option<PathBuf>,
     /// Folder of the report and its runs.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
     /// Split to measure on.
     #[arg(long, default_value = "test")]
     split: String,
@@ -71,6 +78,11 @@ pub(crate) struct Arguments {
     python: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArguments,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Files(files::Arguments),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,7 +142,13 @@ impl TableName {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let dataset = Dataset::open(&arguments.data)?;
+    if let Some(Command::Files(arguments)) = &arguments.command {
+        return files::run(arguments, common);
+    }
+    // Both are required where there is no other command.
+    let data = arguments.data.as_deref().context("give --data")?;
+    let out = arguments.out.as_deref().context("give --out")?;
+    let dataset = Dataset::open(data)?;
     for split in [&arguments.split, &arguments.other_split] {
         let is_needed = *split == arguments.split
             || arguments
@@ -140,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         ensure!(
             !is_needed || !dataset.split(split).is_empty(),
             "{}: there is no split \"{split}\"; there are {}",
-            arguments.data.display(),
+            data.display(),
             dataset.splits().join(", ")
         );
     }
@@ -187,13 +205,18 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let report = measure(
         &parts,
         &dataset,
-        &arguments.out,
+        out,
         &options,
         &device,
         &mut |what, done, total| progress.at(done as u64, total as u64, what),
     )?;
     drop(progress);
-    let page = arguments.out.join("report.html");
+    print_report(&report, out, clock, common)
+}
+
+/// Prints a report that lies in a folder.
+fn print_report(report: &Report, folder: &Path, clock: Instant, common: &Common) -> Result<()> {
+    let page = folder.join("report.html");
     if common.json {
         let tables: serde_json::Map<String, serde_json::Value> = report
             .sections

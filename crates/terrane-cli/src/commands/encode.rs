@@ -100,7 +100,7 @@ fn methods() -> impl TypedValueParser<Value = Method> {
 }
 
 /// The context codec's models in the program, by their names.
-fn profiles() -> impl TypedValueParser<Value = Profile> {
+pub(crate) fn profiles() -> impl TypedValueParser<Value = Profile> {
     let values =
         Profile::ALL.map(|profile| PossibleValue::new(profile.name()).help(profile.summary()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Profile>())

@@ -20,6 +20,7 @@ mod serving;
 mod shards;
 mod swissalti3d;
 mod training;
+mod whole_files;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -98,7 +98,7 @@ pub fn build(
 }
 
 /// The `GeoTIFF`s of a folder, by name.
-fn rasters(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn rasters(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |source| Error::Io {
         path: folder.to_owned(),
         action: "be listed",
