@@ -69,10 +69,7 @@ impl Codec {
         counts: Option<&mut Vec<Vec<u64>>>,
     ) -> (Vec<u8>, Picture) {
         let transform = coefficients.transform;
-        let mut encoder = Encoder::default();
-        let ll = coefficients.ll.map(|value| value.round() as i64);
-        let width = coefficients.ll.width;
-        integers::encode_to(&mut encoder, &ll.values, width, Prediction::Median, None);
+        let (encoder, ll) = encode_ll(coefficients);
         let mut writing = Writing {
             encoder,
             levels: &coefficients.levels,
@@ -193,7 +190,7 @@ impl Codec {
     }
 
     /// One level more of a part of a picture.
-    fn level<S: Stream>(
+    pub(crate) fn level<S: Stream>(
         &self,
         stream: &mut S,
         part: Part,
@@ -201,35 +198,38 @@ impl Codec {
         level: usize,
         finer: usize,
     ) -> Picture {
-        let Part {
-            picture: above,
-            area,
-        } = part;
-        let transform = above.transform;
-        let substeps = transform.substeps();
-        let mut bands = sizes.map(|[width, height]| Matrix::new(width, height));
         let mut scratch = Scratch::new(&self.model.network);
         // Planes and trunk are only needed where a band has symbols.
-        let mut context: Option<(Planes, Trunks)> = None;
+        let mut context = None;
+        let bands = self.bands(
+            stream,
+            part,
+            (level, sizes),
+            finer,
+            &mut context,
+            &mut scratch,
+        );
+        self.refined(part, bands, context.as_ref(), finer, &mut scratch)
+    }
+
+    /// The symbols of a level; `context` is made where a band has symbols, or taken as it is.
+    pub(crate) fn bands<S: Stream>(
+        &self,
+        stream: &mut S,
+        part: Part,
+        (level, sizes): (usize, [[usize; 2]; BANDS]),
+        finer: usize,
+        context: &mut Option<(Planes, Trunks)>,
+        scratch: &mut Scratch,
+    ) -> [Matrix<i64>; BANDS] {
+        let mut bands = sizes.map(|[width, height]| Matrix::new(width, height));
         for (number, symbols) in bands.iter_mut().enumerate() {
             if symbols.values.is_empty() || stream.is_empty(level, number) {
                 continue;
             }
-            let scratch = &mut scratch;
-            let (planes, trunks) = context.get_or_insert_with(|| {
-                let scaled = (substeps != SUBSTEPS).then(|| {
-                    let factor = SUBSTEPS / substeps;
-                    above.seen.map(|value| value.wrapping_mul(factor))
-                });
-                let image = scaled.as_ref().unwrap_or(&above.seen);
-                let planes = Planes::new(image, area, above.bands.as_ref(), finer);
-                let trunks = simd::run(Trunk {
-                    codec: self,
-                    planes: &planes,
-                    scratch,
-                });
-                (planes, trunks)
-            });
+            let scratch = &mut *scratch;
+            let (planes, trunks) =
+                context.get_or_insert_with(|| self.context(part, finer, scratch));
             simd::run(Band {
                 codec: self,
                 stream,
@@ -240,6 +240,47 @@ impl Codec {
                 symbols,
             });
         }
+        bands
+    }
+
+    /// What a level's contexts are derived from: its planes and the trunk, which need none of its symbols.
+    pub(crate) fn context(
+        &self,
+        part: Part,
+        finer: usize,
+        scratch: &mut Scratch,
+    ) -> (Planes, Trunks) {
+        let above = part.picture;
+        let substeps = above.transform.substeps();
+        let scaled = (substeps != SUBSTEPS).then(|| {
+            let factor = SUBSTEPS / substeps;
+            above.seen.map(|value| value.wrapping_mul(factor))
+        });
+        let image = scaled.as_ref().unwrap_or(&above.seen);
+        let planes = Planes::new(image, part.area, above.bands.as_ref(), finer);
+        let trunks = simd::run(Trunk {
+            codec: self,
+            planes: &planes,
+            scratch,
+        });
+        (planes, trunks)
+    }
+
+    /// The picture after a level.
+    pub(crate) fn refined(
+        &self,
+        part: Part,
+        bands: [Matrix<i64>; BANDS],
+        context: Option<&(Planes, Trunks)>,
+        finer: usize,
+        scratch: &mut Scratch,
+    ) -> Picture {
+        let Part {
+            picture: above,
+            area,
+        } = part;
+        let transform = above.transform;
+        let substeps = transform.substeps();
         let rounded = bands
             .each_ref()
             .map(|band| band.map(|symbol| symbol.wrapping_mul(substeps)));
@@ -252,10 +293,10 @@ impl Codec {
         };
         let decoded = above.decoded.as_ref().map(|decoded| {
             let mut bands = rounded.clone();
-            if let Some((planes, trunks)) = &context {
+            if let Some((planes, trunks)) = context {
                 simd::run(Offsets {
                     codec: self,
-                    scratch: &mut scratch,
+                    scratch,
                     planes,
                     trunks,
                     bands: &mut bands,
@@ -277,6 +318,15 @@ impl Codec {
             bands: (finer > 0).then_some(bands),
         }
     }
+}
+
+/// Codes the LL band of a picture.
+pub(crate) fn encode_ll(coefficients: &Coefficients) -> (Encoder, Matrix<i64>) {
+    let mut encoder = Encoder::default();
+    let ll = coefficients.ll.map(|value| value.round() as i64);
+    let width = coefficients.ll.width;
+    integers::encode_to(&mut encoder, &ll.values, width, Prediction::Median, None);
+    (encoder, ll)
 }
 
 #[cfg(test)]

@@ -15,10 +15,12 @@
     reason = "rows that are worked on together, and a pixel's neighbours"
 )]
 
+mod bounded;
 mod codec;
 mod coefficients;
 mod compand;
 mod distribution;
+mod draft;
 mod error;
 mod level;
 mod matrix;
@@ -31,12 +33,14 @@ pub mod simd;
 mod stream;
 mod wavelet;
 
+pub use bounded::{Bumps, FinestSymbols, Penalty, search};
 pub use codec::Codec;
 pub use coefficients::{Coefficients, Transform};
 pub use compand::SUBSTEPS;
 pub use distribution::{
     Context, Distributions, MEANS, SCALE_AT_ZERO, SCALE_PER_UNIT, SCALES, TABLES, scale, support,
 };
+pub use draft::{Draft, Finest};
 pub use error::{Error, Result};
 pub use matrix::Matrix;
 pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};

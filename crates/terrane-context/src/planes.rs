@@ -105,7 +105,7 @@ struct Phased {
 }
 
 /// The planes of a level.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Planes {
     /// Positions of a phase across and down.
     width: usize,

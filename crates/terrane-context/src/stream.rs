@@ -63,6 +63,23 @@ pub(crate) struct Writing<'a> {
     pub(crate) counts: Option<&'a mut Vec<Vec<u64>>>,
 }
 
+/// The symbol that a quantiser chooses for a coefficient.
+#[inline(always)]
+fn choose(quantiser: &Quantiser, model: &ProbabilityModel, context: Context, value: f64) -> i64 {
+    let symbol = quantiser.nearest(value);
+    if quantiser.lambda > 0.0 && symbol != 0 {
+        let cost = |symbol: i64| {
+            let error = value - symbol as f64;
+            error * error + quantiser.lambda * f64::from(model.distributions.cost(context, symbol))
+        };
+        let lower = symbol - symbol.signum();
+        if cost(lower) < cost(symbol) {
+            return lower;
+        }
+    }
+    symbol
+}
+
 impl Stream for Writing<'_> {
     fn is_empty(&mut self, level: usize, band: usize) -> bool {
         self.level = level;
@@ -84,24 +101,74 @@ impl Stream for Writing<'_> {
         index: usize,
     ) -> i64 {
         let value = self.levels[self.level][band].values[index];
-        let mut symbol = self.quantiser.nearest(value);
-        if self.quantiser.lambda > 0.0 && symbol != 0 {
-            let cost = |symbol: i64| {
-                let error = value - symbol as f64;
-                error * error
-                    + self.quantiser.lambda * f64::from(model.distributions.cost(context, symbol))
-            };
-            let lower = symbol - symbol.signum();
-            if cost(lower) < cost(symbol) {
-                symbol = lower;
-            }
-        }
+        let symbol = choose(&self.quantiser, model, context, value);
         model
             .distributions
             .write(&mut self.encoder, context, symbol);
         if let Some(counts) = &mut self.counts {
             model.distributions.count(context, symbol, counts);
         }
+        symbol
+    }
+}
+
+/// Chooses the symbols of one level and notes their contexts; nothing is written.
+pub(crate) struct Recording<'a> {
+    pub(crate) quantiser: Quantiser,
+    pub(crate) bands: &'a [Matrix<f64>; BANDS],
+    pub(crate) contexts: [Matrix<Context>; BANDS],
+}
+
+impl Stream for Recording<'_> {
+    fn is_empty(&mut self, _: usize, _: usize) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn symbol(
+        &mut self,
+        model: &ProbabilityModel,
+        context: Context,
+        band: usize,
+        index: usize,
+    ) -> i64 {
+        self.contexts[band].values[index] = context;
+        choose(
+            &self.quantiser,
+            model,
+            context,
+            self.bands[band].values[index],
+        )
+    }
+}
+
+/// Writes symbols of one level that were chosen before, and notes their contexts.
+pub(crate) struct Rewriting<'a> {
+    pub(crate) encoder: Encoder,
+    pub(crate) symbols: &'a [Matrix<i64>; BANDS],
+    pub(crate) contexts: [Matrix<Context>; BANDS],
+}
+
+impl Stream for Rewriting<'_> {
+    fn is_empty(&mut self, _: usize, band: usize) -> bool {
+        let is_empty = self.symbols[band].values.iter().all(|&symbol| symbol == 0);
+        self.encoder.raw(is_empty.into(), 1);
+        is_empty
+    }
+
+    #[inline(always)]
+    fn symbol(
+        &mut self,
+        model: &ProbabilityModel,
+        context: Context,
+        band: usize,
+        index: usize,
+    ) -> i64 {
+        let symbol = self.symbols[band].values[index];
+        self.contexts[band].values[index] = context;
+        model
+            .distributions
+            .write(&mut self.encoder, context, symbol);
         symbol
     }
 }

@@ -18,7 +18,7 @@ const MIN_RANGE: u32 = 1 << 24;
 const RAW_GROUP: u32 = 16;
 
 /// Writes symbols.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Encoder {
     low: u64,
     range: u32,
@@ -245,6 +245,15 @@ impl Default for AdaptiveBit {
 }
 
 impl AdaptiveBit {
+    /// One that starts with a frequency of ones, of 2^16, as if it had been seen so often.
+    pub(crate) fn starting(p_one: u16, seen: u8) -> Self {
+        Self {
+            fast: p_one,
+            slow: p_one,
+            seen,
+        }
+    }
+
     /// The frequency of a one, from 32 to 2^16 − 32.
     fn p_one(self) -> u32 {
         let sum = u32::from(self.fast) + u32::from(self.slow);

@@ -47,6 +47,13 @@ impl Flats {
         })
     }
 
+    /// Makes what is said of the areas' pixels not a number.
+    pub fn clear(&self, values: &mut [f64]) {
+        for (value, _) in values.iter_mut().zip(&self.mask).filter(|(_, is)| **is) {
+            *value = f64::NAN;
+        }
+    }
+
     /// Gives the areas their heights.
     pub fn apply(&self, heights: &mut [f64], width: usize) {
         for (area, &height) in areas(&self.mask, width).iter().zip(&self.heights_m) {

@@ -18,6 +18,7 @@
 
 mod bytes;
 pub mod coder;
+pub mod corrections;
 mod error;
 mod flats;
 mod halve;
@@ -40,6 +41,7 @@ mod tile;
 pub mod tokens;
 mod writer;
 
+pub use corrections::Corrections;
 pub use error::{Error, Result};
 pub use flats::Flats;
 pub use halve::{halve, halve_rows};

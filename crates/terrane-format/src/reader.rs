@@ -403,6 +403,7 @@ mod tests {
             flats: None,
             layer,
             residual: None,
+            corrections: None,
         };
         record.to_bytes(number, 16, None)
     }

@@ -10,6 +10,7 @@
 use crc32c::{crc32c, crc32c_append};
 
 use crate::bytes::{Cursor, Put};
+use crate::corrections::Corrections;
 use crate::integers::{self, Prediction};
 use crate::mask::{self, ParentMask};
 use crate::{Error, Flats, Method, Result, Stored, Window};
@@ -120,6 +121,8 @@ pub struct Record {
     pub layer: Layer,
     /// The residual of that part.
     pub residual: Option<Residual>,
+    /// What brings a wavelet within an error bound, instead of a residual.
+    pub corrections: Option<Corrections>,
 }
 
 const KIND_INTEGERS: u8 = 0;
@@ -130,6 +133,9 @@ const KIND: u8 = 3;
 const HAS_MASK: u8 = 4;
 const HAS_RESIDUAL: u8 = 8;
 const HAS_FLATS: u8 = 16;
+const HAS_CORRECTIONS: u8 = 32;
+/// What may follow a layer.
+const HAS_MORE: u8 = HAS_RESIDUAL | HAS_CORRECTIONS;
 /// Bytes of the checksum before a record.
 const CRC: usize = 4;
 /// Where a record says its kind.
@@ -153,7 +159,7 @@ pub struct RecordParts {
     pub flats: u64,
     /// Layers.
     pub layer: u64,
-    /// Residuals.
+    /// Residuals and corrections.
     pub residual: u64,
 }
 
@@ -217,6 +223,7 @@ struct Split<'a> {
     flats: Option<&'a [u8]>,
     layer: &'a [u8],
     residual: Option<&'a [u8]>,
+    corrections: Option<&'a [u8]>,
     parts: RecordParts,
 }
 
@@ -224,7 +231,7 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
     let mut cursor = Cursor::new(bytes, "tile");
     cursor.take(CRC)?;
     let kind = cursor.u8()?;
-    if kind & !(KIND | HAS_MASK | HAS_RESIDUAL | HAS_FLATS) != 0 {
+    if kind & !(KIND | HAS_MASK | HAS_FLATS | HAS_MORE) != 0 || kind & HAS_MORE == HAS_MORE {
         return Err(Error::Unsupported {
             what: "kind of tile",
             value: kind.to_string(),
@@ -235,7 +242,7 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
         _ => cursor.block().map(Some),
     };
     let (mask, flats) = (block(HAS_MASK)?, block(HAS_FLATS)?);
-    let (layer, residual) = match kind & HAS_RESIDUAL {
+    let (layer, more) = match kind & HAS_MORE {
         0 => (cursor.rest(), None),
         _ => (cursor.block()?, Some(cursor.rest())),
     };
@@ -245,7 +252,7 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
         mask: length(mask),
         flats: length(flats),
         layer: layer.len() as u64,
-        residual: length(residual),
+        residual: length(more),
     };
     parts.framing = bytes.len() as u64 - parts.total();
     Ok(Split {
@@ -253,7 +260,8 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
         mask,
         flats,
         layer,
-        residual,
+        residual: more.filter(|_| kind & HAS_RESIDUAL != 0),
+        corrections: more.filter(|_| kind & HAS_CORRECTIONS != 0),
         parts,
     })
 }
@@ -308,7 +316,8 @@ impl Record {
         bytes.push(
             kind + u8::from(has_mask) * HAS_MASK
                 + u8::from(self.residual.is_some()) * HAS_RESIDUAL
-                + u8::from(self.flats.is_some()) * HAS_FLATS,
+                + u8::from(self.flats.is_some()) * HAS_FLATS
+                + u8::from(self.corrections.is_some()) * HAS_CORRECTIONS,
         );
         let mut parts = RecordParts {
             layer: layer.len() as u64,
@@ -334,6 +343,11 @@ impl Record {
                 Prediction::Zero,
                 missing,
             ));
+            parts.residual = (bytes.len() - start) as u64;
+        } else if let Some(corrections) = &self.corrections {
+            bytes.put_block(&layer);
+            let start = bytes.len();
+            corrections.write(&mut bytes, width, missing);
             parts.residual = (bytes.len() - start) as u64;
         } else {
             bytes.extend_from_slice(&layer);
@@ -399,12 +413,7 @@ impl Record {
                 if !(step_m > 0.0 && step_m.is_finite()) {
                     return Err(cursor.malformed("its step is no number of metres"));
                 }
-                let is_lossy = match &layer {
-                    Layer::Integers(_) => false,
-                    Layer::Tokens(_) | Layer::Details(_) => true,
-                    Layer::Wavelet(wavelet) => !wavelet.is_lossless,
-                };
-                if !is_lossy {
+                if layer.stored() != Stored::Tokens {
                     return Err(cursor.malformed("its layer leaves none"));
                 }
                 let missing = missing.as_deref();
@@ -414,11 +423,23 @@ impl Record {
                 Some(Residual { step_m, values })
             }
         };
+        let corrections = match split.corrections {
+            None => None,
+            Some(bytes) => {
+                let mut cursor = Cursor::new(bytes, "tile's corrections");
+                if !is_wavelet {
+                    return Err(cursor.malformed("its layer needs none"));
+                }
+                let missing = missing.as_deref();
+                Some(Corrections::read(&mut cursor, [width, height], missing)?)
+            }
+        };
         Ok(Self {
             missing,
             flats,
             layer,
             residual,
+            corrections,
         })
     }
 
@@ -521,6 +542,7 @@ mod tests {
                 step_m: 0.1,
                 values,
             }),
+            corrections: None,
         }
     }
 
@@ -547,7 +569,7 @@ mod tests {
             };
             let record = Record {
                 layer: Layer::Wavelet(wavelet),
-                residual: record.residual.clone().filter(|_| !is_lossless),
+                residual: None,
                 ..record.clone()
             };
             let bytes = record.to_bytes(3, 12, None);
@@ -560,6 +582,14 @@ mod tests {
         let below = Record {
             flats: Flats::find(&[3.5; 12 * 7], 12, 84),
             layer: Layer::Details(details),
+            residual: None,
+            corrections: Some(Corrections {
+                step_m: 0.2,
+                heights: [20, 30],
+                first: 100,
+                bumps: [vec![0, 1, 0, 0, -1, 0], vec![0; 24]],
+                pixels: (0..84).map(|index| i64::from(index == 13)).collect(),
+            }),
             ..record.clone()
         };
         let bytes = below.to_bytes(3, 12, None);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use terrane_format::record::{CodedRecord, Layer, Record, Residual};
 use terrane_format::tokens::Coding;
-use terrane_format::{Flats, LevelTile, Method, ParentMask, Pyramid, TileId, Window};
+use terrane_format::{Corrections, Flats, LevelTile, Method, ParentMask, Pyramid, TileId, Window};
 
 use super::decoder::TileDecoder;
 use super::heights::{TileHeights, range};
@@ -88,6 +88,7 @@ pub(crate) struct Candidate {
     /// `None` where it is what the tile above says.
     pub(crate) layer: Option<Layer>,
     pub(crate) residual: Option<Residual>,
+    pub(crate) corrections: Option<Corrections>,
     /// Areas that stay flat.
     pub(crate) flats: Option<Flats>,
     pub(crate) heights: Vec<f64>,
@@ -101,8 +102,17 @@ impl Candidate {
             residual::add(&mut heights, residual);
         }
         Self {
-            layer: Some(layer),
             residual,
+            ..Self::of_layer(Some(layer), heights)
+        }
+    }
+
+    /// A layer alone, and its heights.
+    pub(crate) fn of_layer(layer: Option<Layer>, heights: Vec<f64>) -> Self {
+        Self {
+            layer,
+            residual: None,
+            corrections: None,
             flats: None,
             heights,
         }
@@ -119,6 +129,7 @@ impl Candidate {
             flats: self.flats.clone(),
             layer: self.layer.clone()?,
             residual: self.residual.clone(),
+            corrections: self.corrections.clone(),
         };
         Some(record.code(tile.window.width, parent))
     }

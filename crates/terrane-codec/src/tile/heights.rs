@@ -1,6 +1,6 @@
 //! The heights of a tile as an encoder sees them.
 
-use terrane_format::Window;
+use terrane_format::{Flats, Window};
 
 use crate::Error;
 use crate::measured::Measured;
@@ -28,6 +28,8 @@ pub(crate) struct TileHeights {
     pub(crate) heights: Vec<f64>,
     pub(crate) missing: Option<Vec<bool>>,
     pub(crate) window: Window,
+    /// Areas of one height, where somebody looked for them.
+    pub(crate) flats: Option<Flats>,
 }
 
 impl TileHeights {
@@ -48,6 +50,7 @@ impl TileHeights {
             heights,
             missing,
             window,
+            flats: None,
         }))
     }
 

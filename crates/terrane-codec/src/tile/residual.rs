@@ -1,5 +1,6 @@
 //! What a layer leaves over: differences in steps, added to what it decodes to.
 
+use terrane_format::Corrections;
 use terrane_format::integers::{self, Prediction};
 use terrane_format::record::Residual;
 
@@ -41,6 +42,13 @@ pub(crate) fn residual(differences: &[f64], step_m: f64) -> Residual {
     Residual {
         step_m,
         values: rounded(differences, step_m),
+    }
+}
+
+/// Adds corrections to the heights of a tile of a width.
+pub(crate) fn correct(heights: &mut [f64], corrections: &Corrections, width: usize) {
+    for (height, metres) in heights.iter_mut().zip(corrections.metres(width)) {
+        *height += metres;
     }
 }
 

@@ -245,16 +245,16 @@ impl TileDecoder {
                 return Ok(Some(Branch::alone(self.decode(&record, place.window)?)));
             }
         };
-        if record.residual.is_some() && (place.depth > 0 || scale.transform == Transform::Lossless)
-        {
-            return Err(malformed("a residual lies where nothing is left over"));
+        let is_lossless = scale.transform == Transform::Lossless;
+        if record.corrections.is_some() && (place.depth > 0 || is_lossless) {
+            return Err(malformed("corrections lie where nothing is left over"));
         }
         let mut branch = Branch::new(scale, picture, coarser, record.missing, place, above);
         if record.flats.is_some() && place.depth > 0 {
             return Err(malformed("an overview has flat areas of its own"));
         }
-        if let Some(residual) = &record.residual {
-            residual::add(&mut branch.tile.heights, residual);
+        if let Some(corrections) = &record.corrections {
+            residual::correct(&mut branch.tile.heights, corrections, place.window.width);
         }
         if let Some(flats) = &record.flats {
             flats.apply(&mut branch.tile.heights, place.window.width);

@@ -4,10 +4,11 @@
 //! coded as a whole, and every other tile by its details, in the context of the decoded picture above it.
 
 use sha2::{Digest, Sha256};
-use terrane_context::{Area, Codec, Coefficients, Matrix, Picture, Quantiser, Transform};
+use terrane_context::{Area, Codec, Coefficients, Draft, Matrix, Picture, Quantiser, Transform};
 use terrane_format::record::{CodedRecord, Details, Layer, Record, WaveletLayer};
-use terrane_format::{Flats, LevelTile, ParentMask, Pyramid, Residual, Stored};
+use terrane_format::{LevelTile, ParentMask, Pyramid, Stored};
 
+use super::bounded::{self, Search};
 use super::branch::{Branch, Place, Scale};
 use super::source::TreeSource;
 use crate::Error;
@@ -15,7 +16,7 @@ use crate::fill::fill;
 use crate::measured::Measured;
 use crate::model::FileModel;
 use crate::parallel::in_parallel;
-use crate::tile::{Tile, TileEncoder, TileHeights, range};
+use crate::tile::{Candidate, Tile, TileEncoder, TileHeights, range};
 
 /// A tile, ready to be written.
 #[derive(Debug, Clone, Default)]
@@ -130,6 +131,36 @@ pub(super) struct Plan {
     pub(super) quantiser: Quantiser,
     /// What the finest tiles must reach by themselves.
     pub(super) leaves: Leaves,
+    /// How hard they try.
+    pub(super) search: Search,
+}
+
+impl Plan {
+    /// The bound of the finest tiles in steps, where their symbols are searched for it.
+    fn searched_bound(&self) -> Option<f64> {
+        match self.leaves {
+            Leaves::Within(within)
+                if within > 0.0
+                    && self.search.searches > 0
+                    && self.scale.transform == Transform::Lossy =>
+            {
+                Some(within / self.scale.step_m)
+            }
+            _ => None,
+        }
+    }
+
+    /// The heights of a tile in steps, NaN where they do not matter.
+    fn in_steps(&self, heights: &TileHeights) -> Option<Matrix<f64>> {
+        let offset = self.scale.offset as f64;
+        let values = heights.heights.iter();
+        let values = values.map(|height| height / self.scale.step_m - offset);
+        let mut values: Vec<f64> = values.collect();
+        if let Some(flats) = &heights.flats {
+            flats.clear(&mut values);
+        }
+        Matrix::from_values(heights.window.width, heights.window.height, values)
+    }
 }
 
 /// What the finest tiles of a tree must reach by themselves.
@@ -395,8 +426,16 @@ impl TreeEncoder<'_> {
     ) -> Result<(CodedTile, Option<Branch>), Error> {
         let codec = self.codec()?;
         let finer = place.depth.into();
-        let code = |quantiser: Quantiser| codec.encode(coefficients, quantiser, finer);
-        let (bytes, picture) = code(plan.quantiser);
+        let bound = plan.searched_bound().filter(|_| place.depth == 0);
+        let searched = bound.and_then(|bound| {
+            let values = plan.in_steps(heights)?;
+            let draft = Draft::new(codec, coefficients, plan.quantiser)?;
+            let (bytes, picture) =
+                bounded::encode(codec, &draft, plan.quantiser, &values, bound, plan.search);
+            Some((bytes?, picture))
+        });
+        let (bytes, picture) =
+            searched.unwrap_or_else(|| codec.encode(coefficients, plan.quantiser, finer));
         let layer = |bytes| {
             Layer::Wavelet(WaveletLayer {
                 is_lossless: plan.scale.transform == Transform::Lossless,
@@ -409,7 +448,8 @@ impl TreeEncoder<'_> {
         let branch = Branch::new(plan.scale, picture, 0, missing, place, None);
         if place.depth > 0 {
             let measured = heights.measure(&branch.tile.heights);
-            let record = layer_record(heights, Some(layer(bytes)), None, None, None);
+            let candidate = Candidate::of_layer(Some(layer(bytes)), Vec::new());
+            let record = record_of(heights, &candidate, None);
             return Ok((CodedTile { record, measured }, Some(branch)));
         }
         let leaf = self.leaf(heights, Some(layer(bytes)), &branch, plan, None);
@@ -438,9 +478,15 @@ impl TreeEncoder<'_> {
                     .map(|band| band.map(|value| value * factor));
                 &scaled
             };
+            let bound = plan.searched_bound().filter(|_| place.depth == 0);
+            let values = bound.and_then(|_| plan.in_steps(heights));
             let (bytes, picture): (Option<Vec<u8>>, Picture) =
-                parent.with_part(place, coarser, |part| {
-                    codec.encode_details(part, bands, plan.quantiser, finer)
+                parent.with_part(place, coarser, |part| match bound.zip(values.as_ref()) {
+                    None => codec.encode_details(part, bands, plan.quantiser, finer),
+                    Some((bound, values)) => {
+                        let draft = Draft::below(codec, part, bands);
+                        bounded::encode(codec, &draft, plan.quantiser, values, bound, plan.search)
+                    }
                 })?;
             // A step of its own must be said even where there are no details.
             let bytes = bytes.or_else(|| (coarser > 0).then(|| EMPTY.to_vec()));
@@ -457,7 +503,8 @@ impl TreeEncoder<'_> {
         if place.depth > 0 {
             let (layer, branch) = code(0).ok_or_else(outside)?;
             let measured = heights.measure(&branch.tile.heights);
-            let record = layer_record(heights, layer, None, None, Some(&mask));
+            let candidate = Candidate::of_layer(layer, Vec::new());
+            let record = record_of(heights, &candidate, Some(&mask));
             return Ok((CodedTile { record, measured }, Some(branch)));
         }
         let leaf = |coarser: u16| {
@@ -475,18 +522,18 @@ impl TreeEncoder<'_> {
 /// What says that all three bands of a tile are empty.
 const EMPTY: [u8; 1] = [0xe0];
 
-/// The record of a tile; `None` where its layer and its mask are what the tile above says.
-pub(super) fn layer_record(
+/// The record of a tile; `None` where it is what the tile above says.
+pub(super) fn record_of(
     heights: &TileHeights,
-    layer: Option<Layer>,
-    flats: Option<Flats>,
-    residual: Option<Residual>,
+    candidate: &Candidate,
     mask: Option<&ParentMask>,
 ) -> Option<CodedRecord> {
-    let width = heights.window.width;
-    let height = heights.window.height;
+    let (width, height) = (heights.window.width, heights.window.height);
     let inherited = mask.and_then(|mask| mask.inherited(width, height));
-    let adds_nothing = layer.is_none() && flats.is_none() && residual.is_none();
+    let adds_nothing = candidate.layer.is_none()
+        && candidate.flats.is_none()
+        && candidate.residual.is_none()
+        && candidate.corrections.is_none();
     if adds_nothing && inherited == heights.missing {
         return None;
     }
@@ -498,9 +545,10 @@ pub(super) fn layer_record(
     };
     let record = Record {
         missing: heights.missing.clone(),
-        flats,
-        layer: layer.unwrap_or_else(empty),
-        residual,
+        flats: candidate.flats.clone(),
+        layer: candidate.layer.clone().unwrap_or_else(empty),
+        residual: candidate.residual.clone(),
+        corrections: candidate.corrections.clone(),
     };
     Some(record.code(width, mask))
 }

@@ -4,6 +4,7 @@
 //! and where its mask differs. Its overviews are the coarse pictures of the same wavelet, so they are stored once. In other files a
 //! tree is a number of tiles that are stored together.
 
+mod bounded;
 mod branch;
 mod encoder;
 mod overview;

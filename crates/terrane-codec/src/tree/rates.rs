@@ -4,8 +4,9 @@ use terrane_context::{Quantiser, Transform};
 use terrane_format::record::Layer;
 use terrane_format::{Flats, ParentMask};
 
-use super::branch::{Branch, Place, Scale};
-use super::encoder::{CodedTile, CodedTree, Leaves, Plan, TreeEncoder, layer_record};
+use super::bounded::{self, Search};
+use super::branch::{Branch, Place};
+use super::encoder::{CodedTile, CodedTree, Leaves, Plan, TreeEncoder, record_of};
 use super::source::TreeSource;
 use crate::Error;
 use crate::measured::Measured;
@@ -15,15 +16,13 @@ use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileHeights, residual};
 /// How often a step is tried.
 const MAX_TRIES: usize = 9;
 /// The step of a tree with an error bound, in bounds: the best on the training tiles.
-const BOUND_STEP: f64 = 2.2;
+const BOUND_STEP: f64 = 2.6;
 /// Above so many bits per pixel a tree with an error bound may be shorter as rounded heights without loss.
-const ROUNDED_BPP: f64 = 2.0;
+const ROUNDED_BPP: f64 = 1.7;
 /// What heights without loss take at the least, as a part of what prediction from neighbours takes.
 const LEAST_LOSSLESS: f64 = 0.6;
 /// The longest step of a tile, in 16ths more than its tree's.
 const MAX_COARSER: u16 = 16 * 63;
-/// Pixels of one height that are taken for water.
-const MIN_FLAT: usize = 1024;
 /// How much shorter the step of a tree is than one for all of it, so that its tiles find theirs above it.
 const FINER: f64 = 1.4;
 
@@ -62,6 +61,17 @@ impl TreeEncoder<'_> {
         quantiser: Quantiser,
         leaves: Leaves,
     ) -> Result<Option<CodedTree>, Error> {
+        self.lossy_within(source, step_m, quantiser, leaves, Search::NONE)
+    }
+
+    fn lossy_within(
+        &self,
+        source: &TreeSource,
+        step_m: f64,
+        quantiser: Quantiser,
+        leaves: Leaves,
+        search: Search,
+    ) -> Result<Option<CodedTree>, Error> {
         // As it will be stored.
         let step_m = f64::from(step_m as f32);
         let Some(scale) = Self::scale(source, Transform::Lossy, step_m) else {
@@ -71,6 +81,7 @@ impl TreeEncoder<'_> {
             scale,
             quantiser,
             leaves,
+            search,
         };
         self.code_plan(source, &plan)
     }
@@ -89,6 +100,7 @@ impl TreeEncoder<'_> {
             scale,
             quantiser: Quantiser::ROUNDING,
             leaves,
+            search: Search::NONE,
         };
         self.code_plan(source, &plan)
     }
@@ -132,11 +144,22 @@ impl TreeEncoder<'_> {
         if within <= 0.0 {
             return Ok(None);
         }
-        let (steps, worths): (&[f64], &[f64]) = match self.encoder.effort {
-            0 => (&[BOUND_STEP], &[0.0]),
-            1 => (&[BOUND_STEP], &[0.1]),
-            2 => (&[1.8, BOUND_STEP, 2.7], &[0.1]),
-            _ => (&[1.8, BOUND_STEP, 2.7], &[0.06, 0.1, 0.15]),
+        let (steps, searches, rounds): (&[f64], usize, usize) = match self.encoder.effort {
+            0 => (&[BOUND_STEP], 0, 1),
+            1 => (&[BOUND_STEP], 1, 2),
+            2 => (&[BOUND_STEP], 3, 3),
+            _ => (&[2.0, BOUND_STEP, 3.2], 4, 4),
+        };
+        let search = Search { searches, rounds };
+        let quantiser = match self.encoder.effort {
+            0 => Quantiser {
+                lambda: 0.0,
+                dead_zone: 0.1,
+            },
+            _ => Quantiser {
+                lambda: 0.1,
+                dead_zone: 0.0,
+            },
         };
         let mut best: Option<CodedTree> = None;
         let mut keep = |coded: Option<CodedTree>| {
@@ -146,14 +169,9 @@ impl TreeEncoder<'_> {
                 best = coded;
             }
         };
-        for &lambda in worths {
-            for &step in steps {
-                let quantiser = Quantiser {
-                    lambda,
-                    dead_zone: if lambda > 0.0 { 0.0 } else { 0.1 },
-                };
-                keep(self.lossy(source, step * bound, quantiser, Leaves::Within(within))?);
-            }
+        for &step in steps {
+            let leaves = Leaves::Within(within);
+            keep(self.lossy_within(source, step * bound, quantiser, leaves, search)?);
         }
         let pixels = source
             .heights()
@@ -355,81 +373,67 @@ impl TreeEncoder<'_> {
         plan: &Plan,
         mask: Option<&ParentMask>,
     ) -> CodedTile {
-        let decoded = branch.tile.heights.clone();
-        let Scale { transform, .. } = plan.scale;
-        let is_exact = self.encoder.rate == Rate::Lossless;
-        let mut coded = Candidate {
-            layer,
-            residual: None,
-            flats: None,
-            heights: decoded,
-        };
-        if transform == Transform::Lossless && is_exact {
+        let width = heights.window.width;
+        let is_lossy = plan.scale.transform == Transform::Lossy;
+        let rate = self.encoder.rate;
+        let mut coded = Candidate::of_layer(layer, branch.tile.heights.clone());
+        if is_lossy {
+            coded.flats.clone_from(&heights.flats);
+        } else if rate == Rate::Lossless {
             self.encoder.round_to_source(&mut coded.heights);
         }
-        if transform == Transform::Lossy {
-            // Water stays flat, at its height, at any rate.
-            coded.flats = Flats::find(&heights.heights, heights.window.width, MIN_FLAT);
-            if let Some(flats) = &coded.flats {
-                flats.apply(&mut coded.heights, heights.window.width);
+        let flatten = |heights: &mut [f64], flats: &Option<Flats>| {
+            if let Some(flats) = flats {
+                flats.apply(heights, width);
             }
-        }
-        let mut holds = true;
-        if let Leaves::Within(within) = plan.leaves {
-            let differences = heights.differences(&coded.heights);
-            let largest = heights
-                .valid(&differences)
-                .fold(0.0_f64, |max, difference| max.max(difference.abs()));
-            if largest > within {
-                holds = transform == Transform::Lossy && within > 0.0;
-                if holds {
-                    let residual = residual::residual(&differences, 2.0 * within);
-                    residual::add(&mut coded.heights, &residual);
-                    coded.residual = Some(residual);
-                }
-            }
-        }
-        let record = |candidate: &Candidate| {
-            let Candidate {
-                layer,
-                flats,
-                residual,
-                ..
-            } = candidate;
-            let (flats, residual) = (flats.clone(), residual.clone());
-            layer_record(heights, layer.clone(), flats, residual, mask)
         };
-        let finish = |candidate: &Candidate, record| CodedTile {
-            record,
-            measured: heights.measure(&candidate.heights),
+        let within = match plan.leaves {
+            Leaves::Within(within) => within,
+            Leaves::Free | Leaves::Rmse(_) | Leaves::Bpp(_) => f64::INFINITY,
+        };
+        if is_lossy && within > 0.0 && within.is_finite() {
+            let mut flat = coded.heights.clone();
+            flatten(&mut flat, &coded.flats);
+            let rounds = plan.search.rounds;
+            coded.corrections = bounded::corrections(heights, &flat, within, rounds);
+            if let Some(corrections) = &coded.corrections {
+                residual::correct(&mut coded.heights, corrections, width);
+            }
+        }
+        flatten(&mut coded.heights, &coded.flats);
+        let finish = |candidate: &Candidate| {
+            let record = record_of(heights, candidate, mask);
+            let measured = heights.measure(&candidate.heights);
+            CodedTile { record, measured }
         };
         if let Some(height) = heights.flat() {
+            // Water stays flat, at its height, at any rate.
             let is_flat = heights
                 .valid(&coded.heights)
                 .all(|decoded| decoded.to_bits() == height.to_bits());
-            if !is_flat {
-                let flat = self.encoder.encode_flat(heights, height);
-                return finish(&flat, record(&flat));
-            }
+            let flat = finish(&self.encoder.encode_flat(heights, height));
+            let own = finish(&coded);
+            return if is_flat && own.bytes() < flat.bytes() {
+                own
+            } else {
+                flat
+            };
         }
-        let own = record(&coded);
-        let bytes = own.as_ref().map_or(0, terrane_format::CodedRecord::len);
-        let rate = self.encoder.rate;
-        let mut best = (holds.then_some(bytes), finish(&coded, own));
-        let tries_integers = matches!(rate, Rate::Lossless | Rate::MaxError(_))
-            && matches!(plan.leaves, Leaves::Within(_));
+        let mut best = finish(&coded);
+        let mut holds = best.measured.max_error_m <= within;
+        let tries_integers =
+            matches!(rate, Rate::Lossless | Rate::MaxError(_)) && within.is_finite();
         if tries_integers {
             // What defeats a wavelet (noise, spikes) may be shorter as integers.
             for step_m in self.encoder.integer_steps(heights, rate) {
                 let integers = self.encoder.encode_integers(heights, rate, step_m);
-                let record = record(&integers);
-                let bytes = record.as_ref().map_or(0, terrane_format::CodedRecord::len);
-                if best.0.is_none_or(|least| bytes < least) {
-                    best = (Some(bytes), finish(&integers, record));
+                let integers = finish(&integers);
+                if !holds || integers.bytes() < best.bytes() {
+                    (holds, best) = (true, integers);
                 }
             }
         }
-        best.1
+        best
     }
 }
 

@@ -1,9 +1,12 @@
 //! The heights of a tree at every level, as an encoder sees them.
 
-use terrane_format::{LevelTile, Pyramid, Window, halve};
+use terrane_format::{Flats, LevelTile, Pyramid, Window, halve};
 
 use crate::Error;
 use crate::tile::TileHeights;
+
+/// Pixels of one height that are taken for water.
+const MIN_FLAT: usize = 1024;
 
 /// The ground of a tree: its heights at the finest level of its storey, and means of those at the coarser ones.
 pub(crate) struct TreeSource<'a> {
@@ -109,6 +112,12 @@ impl<'a> TreeSource<'a> {
             .flat_map(|line| &line[column..column + window.width])
             .copied()
             .collect();
-        TileHeights::new(heights, window)
+        let tile = TileHeights::new(heights, window)?;
+        Ok(tile.map(|mut tile| {
+            if depth == 0 && self.pyramid.storey(self.root.level) == 0 {
+                tile.flats = Flats::find(&tile.heights, window.width, MIN_FLAT);
+            }
+            tile
+        }))
     }
 }
