@@ -5,6 +5,7 @@
 )]
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crc32c::crc32c;
@@ -103,20 +104,46 @@ impl Reader {
         self.length
     }
 
+    /// Bytes of all pages of the index.
+    pub fn index_length(&self) -> u64 {
+        self.pages.iter().map(|page| u64::from(page.length)).sum()
+    }
+
+    /// The numbers of the trees that each page of the index lists.
+    pub fn page_trees(&self) -> impl ExactSizeIterator<Item = Range<u64>> + use<> {
+        let (per_page, trees) = (u64::from(self.page_trees), self.header.pyramid.trees());
+        (0..self.pages.len()).map(move |page| {
+            let first = page as u64 * per_page;
+            first..(first + per_page).min(trees)
+        })
+    }
+
+    /// Reads a page of the index, which must be whole.
+    pub fn check_page(&self, page: usize) -> Result<()> {
+        if page < self.pages.len() {
+            self.pages(&[page])?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a part that does not lie behind the head and inside the file.
+    fn check_inside(&self, what: &'static str, offset: u64, length: u64) -> Result<()> {
+        let end = offset.checked_add(length);
+        let is_inside = offset >= self.head as u64 && end.is_some_and(|end| end <= self.length);
+        if is_inside && usize::try_from(length).is_ok() {
+            return Ok(());
+        }
+        Err(Error::Malformed {
+            what,
+            offset,
+            reason: "it lies outside the file",
+        })
+    }
+
     /// Several parts of the file, each an offset and a length, in one round of reads.
     fn read_all(&self, what: &'static str, parts: &[(u64, u64)]) -> Result<Vec<Vec<u8>>> {
         for &(offset, length) in parts {
-            let is_inside = offset >= self.head as u64
-                && offset
-                    .checked_add(length)
-                    .is_some_and(|end| end <= self.length);
-            if !is_inside || usize::try_from(length).is_err() {
-                return Err(Error::Malformed {
-                    what,
-                    offset,
-                    reason: "it lies outside the file",
-                });
-            }
+            self.check_inside(what, offset, length)?;
         }
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_unstable_by_key(|&index| parts[index]);
@@ -256,8 +283,18 @@ impl Reader {
     /// The records of tiles in at most two rounds of reads, each checked by itself; `None` for those without data.
     pub fn records(&self, tiles: &[LevelTile]) -> Result<Vec<Result<Option<Vec<u8>>>>> {
         let located = self.locate_all(tiles)?;
+        let is_inside = |location: &TileLocation| {
+            self.check_inside("tile", location.offset, location.length)
+                .map(|()| *location)
+        };
+        // One that lies nowhere must not take the others with it.
+        let located: Vec<Option<Result<TileLocation>>> = located
+            .iter()
+            .map(|location| location.as_ref().map(is_inside))
+            .collect();
         let parts: Vec<(u64, u64)> = located
             .iter()
+            .flatten()
             .flatten()
             .map(|location| (location.offset, location.length))
             .collect();
@@ -266,11 +303,17 @@ impl Reader {
             .iter()
             .zip(located)
             .map(|(&tile, location)| {
-                let bytes = location.and_then(|_| read.next());
                 let number = self.header.pyramid.number(tile)?;
-                Ok(bytes
-                    .map(|bytes| record::check(&bytes, number).map(|()| bytes))
-                    .transpose())
+                let bytes = match location {
+                    None => Ok(None),
+                    Some(Err(error)) => Err(error),
+                    Some(Ok(_)) => Ok(read.next()),
+                };
+                Ok(bytes.and_then(|bytes| {
+                    bytes
+                        .map(|bytes| record::check(&bytes, number).map(|()| bytes))
+                        .transpose()
+                }))
             })
             .collect()
     }
@@ -448,6 +491,31 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_page_is_known_by_its_trees() {
+        let header = Header {
+            pyramid: Pyramid::new(1104, 1104, 16, 1).unwrap(),
+            ..least()
+        };
+        let mut bytes = file(header, &[], &[(100, record(100, integers(0)))]);
+        let reader = open(bytes.clone()).unwrap();
+        let trees: Vec<_> = reader.page_trees().collect();
+        assert_eq!(
+            (trees.len(), &trees[1], &trees[74]),
+            (75, &(64..128), &(4736..4761))
+        );
+        let location = reader.pages[1];
+        let outside = reader.length - reader.head as u64 - reader.index_length();
+        assert_eq!(outside, reader.locate(tile(31, 1)).unwrap().unwrap().length);
+        bytes[location.offset as usize] ^= 1;
+        let reader = open(bytes).unwrap();
+        for page in 0..trees.len() {
+            assert_eq!(reader.check_page(page).is_err(), page == 1);
+        }
+        assert!(reader.bytes(tile(31, 1)).is_err());
+        assert!(reader.bytes(tile(68, 1)).unwrap().is_none());
+    }
+
+    #[test]
     fn a_file_of_any_other_length_is_refused() {
         let bytes = small();
         for length in 0..bytes.len() {
@@ -613,6 +681,8 @@ mod tests {
                 parse(&reader, tile(1, 1)),
                 Err(Error::Malformed { what: "tile", .. })
             ));
+            let both = reader.records(&[tile(1, 1), tile(0, 0)]).unwrap();
+            assert!(both[0].is_err() && matches!(both[1], Ok(None)));
             assert!(reader.check_layout().is_err());
         }
     }
