@@ -158,6 +158,17 @@ fn count(number: u64, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
+/// Trees of a level that follow each other, row by row.
+fn name_trees((first, last, number): &(LevelTile, LevelTile, u64)) -> String {
+    let place = |tile: &LevelTile| format!("column {}, row {}", tile.id.column, tile.id.row);
+    let level = first.level;
+    if *number == 1 {
+        return format!("the tree at {} of level {level}", place(first));
+    }
+    let (first, last) = (place(first), place(last));
+    format!("the {number} trees of level {level} from {first} to {last}")
+}
+
 impl fmt::Display for Reach {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let tiles = count(
@@ -189,25 +200,17 @@ impl fmt::Display for Damage {
                 id: TileId { column, row },
             }) => write!(
                 formatter,
-                "the tile at column {column}, row {row} of level {level}, and so {}: {}",
+                "the tile at column {column}, row {row} of level {level}, which reaches {}: {}",
                 self.reach, self.reason
             ),
             DamagedPart::Index(trees) => {
-                formatter.write_str("the page of the index with the ")?;
-                for (place, (first, last, number)) in trees.iter().enumerate() {
-                    write!(
-                        formatter,
-                        "{}{} of level {} from column {}, row {} to column {}, row {}",
-                        if place > 0 { ", the " } else { "" },
-                        count(*number, "tree", "trees"),
-                        first.level,
-                        first.id.column,
-                        first.id.row,
-                        last.id.column,
-                        last.id.row,
-                    )?;
-                }
-                write!(formatter, ", and so {}: {}", self.reach, self.reason)
+                let names: Vec<String> = trees.iter().map(name_trees).collect();
+                let names = names.join(" and ");
+                write!(
+                    formatter,
+                    "the page of the index with {names}, which reaches {}: {}",
+                    self.reach, self.reason
+                )
             }
             DamagedPart::Model | DamagedPart::Layout => formatter.write_str(&self.reason),
         }
@@ -396,4 +399,234 @@ fn check_trees(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use terrane_codec::format::Method;
+    use terrane_codec::{Resources, TerrainOptions};
+    use terrane_geo::{
+        Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
+    };
+
+    use super::*;
+    use crate::{Destination, Settings, Target, Verification, verify};
+
+    /// A file of hills with a gap and a lake.
+    pub(crate) fn file(width: usize, height: usize, settings: &Settings) -> Vec<u8> {
+        let at = |pixel: usize| {
+            let (x, y) = ((pixel % width) as f64, (pixel / width) as f64);
+            if (x - 40.0).hypot(y - 50.0) < 17.5 {
+                return f64::NAN;
+            }
+            let height = 431.0 + 12.0 * (x / 31.0).sin() * (y / 17.0).cos() + (x / 3.0).sin();
+            f64::from((height as f32).max(425.0))
+        };
+        let place = Georeference::new(
+            Affine::north_up(2_600_000.0, 1_200_000.0, 1.0),
+            Crs::projected(2056, None),
+        );
+        let raster = MemoryRaster::new(
+            "hills",
+            Grid::new(width, height, (0..width * height).map(at).collect()),
+            place,
+            Storage::metres(SampleType::F32, None),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hills.trn");
+        let resources = Resources::of_jobs(2);
+        let destination = Destination {
+            out: Output::new(&path, Existing::Refuse, Kind::Terrain),
+            resumable: None,
+            resources,
+        };
+        let prepared = settings.prepare(resources.memory).unwrap();
+        crate::encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+        std::fs::read(&path).unwrap()
+    }
+
+    pub(crate) fn settings(method: Method, tile: u16) -> Settings {
+        Settings {
+            method: Some(method),
+            profile: terrane_codec::Profile::Fast,
+            tile: Some(tile),
+            target: Target::MaxError(0.05),
+            ..Settings::default()
+        }
+    }
+
+    fn open(file: &[u8]) -> Terrain {
+        let options = TerrainOptions {
+            models: crate::MODELS,
+            ..TerrainOptions::default()
+        };
+        Terrain::open(Box::new(file.to_vec()), options).unwrap()
+    }
+
+    fn check(file: &[u8]) -> Verification {
+        verify(&open(file), &[], 2, &mut |_, _, _, _| {}).unwrap()
+    }
+
+    fn all(pyramid: &Pyramid) -> impl Iterator<Item = LevelTile> + use<'_> {
+        (0..pyramid.tiles()).filter_map(|number| pyramid.tile(number))
+    }
+
+    #[test]
+    fn a_damaged_record_reaches_the_tiles_below_it_and_no_others() {
+        // Trees of 256 pixels, four of them, and one of the tile above.
+        for method in [Method::Context, Method::Integers] {
+            let file = file(300, 270, &settings(method, 32));
+            let terrain = open(&file);
+            let pyramid = &terrain.header().pyramid;
+            assert_eq!((pyramid.levels(), pyramid.trees()), (5, 5));
+            let whole = check(&file);
+            assert!(whole.failed.is_empty() && whole.damaged.is_empty());
+            let with_data = whole.report["tiles"].as_u64().unwrap();
+            for tile in all(pyramid) {
+                let Some(location) = terrain.reader().locate(tile).unwrap() else {
+                    continue;
+                };
+                let mut damaged = file.clone();
+                damaged[(location.offset + location.length / 2) as usize] ^= 16;
+                let found = check(&damaged);
+                assert_eq!(found.damaged.len(), 1, "{tile:?}");
+                let [damage] = &found.damaged[..] else {
+                    panic!("{:?}", found.damaged);
+                };
+                assert_eq!(damage.part, DamagedPart::Tile(tile));
+                let below: Vec<LevelTile> = all(pyramid)
+                    .filter(|&other| {
+                        let is_below = other.level <= tile.level
+                            && pyramid.root(other) == pyramid.root(tile)
+                            && other.above(tile.level - other.level) == tile;
+                        other == tile || (method == Method::Context && is_below)
+                    })
+                    .collect();
+                let tiles = below.iter().filter(|tile| tile.level == 0).count() as u64;
+                let overviews = below.len() as u64 - tiles;
+                assert_eq!(
+                    (damage.reach.tiles, damage.reach.overviews),
+                    (tiles, overviews)
+                );
+                assert_eq!(found.report["tiles_unreadable"], tiles);
+                assert_eq!(found.report["overviews_unreadable"], overviews);
+                let read = found.report["tiles"].as_u64().unwrap();
+                assert!(read >= with_data - below.len() as u64 && read < with_data);
+                assert_eq!(damage.reach.window.is_some(), tiles > 0);
+                if let Some(window) = damage.reach.window {
+                    let side = 32 << tile.level;
+                    let (column, row) = (tile.id.column * side, tile.id.row * side);
+                    assert_eq!((window.column, window.row), (column, row));
+                    assert_eq!(window.width, side.min(300 - column));
+                    assert_eq!(window.height, side.min(270 - row));
+                }
+                let listed = &found.report["damaged"][0];
+                assert_eq!(listed["level"], tile.level);
+                assert_eq!(listed["column"], tile.id.column);
+                assert_eq!(listed["row"], tile.id.row);
+                let place = format!("column {}, row {} of level", tile.id.column, tile.id.row);
+                assert!(found.failed[0].contains(&place), "{:?}", found.failed);
+                // Whoever reads it is told the same.
+                let error = sentence(&open(&damaged).decode(tile).unwrap_err());
+                assert!(
+                    error.contains(&place) && error.contains("checksum"),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn damage_below_damage_is_listed_too() {
+        let mut file = file(200, 200, &settings(Method::Context, 32));
+        let terrain = open(&file);
+        let pyramid = terrain.header().pyramid.clone();
+        let mut tiles: Vec<LevelTile> = all(&pyramid).collect();
+        for tile in &tiles {
+            let location = terrain.reader().locate(*tile).unwrap().unwrap();
+            file[location.offset as usize + 6] ^= 1;
+        }
+        let found = check(&file);
+        let mut listed: Vec<LevelTile> = found
+            .damaged
+            .iter()
+            .map(|damage| match damage.part {
+                DamagedPart::Tile(tile) => tile,
+                _ => panic!("{damage}"),
+            })
+            .collect();
+        assert_eq!(listed[0], *tiles.last().unwrap());
+        listed.sort_unstable();
+        tiles.sort_unstable();
+        assert_eq!(listed, tiles);
+        // Each tile is counted once, however much reaches it.
+        assert_eq!(found.report["tiles_unreadable"], 49);
+        assert_eq!(found.report["tiles"], 0);
+        assert!(found.failed[0].contains("49 of 49 tiles of full resolution"));
+    }
+
+    #[test]
+    fn a_damaged_page_of_the_index_names_its_trees() {
+        // Trees of 128 pixels: 9 by 8 of them and one above, and so two pages.
+        let mut file = file(1100, 1000, &settings(Method::Integers, 16));
+        let terrain = open(&file);
+        let pages: Vec<_> = terrain.reader().page_trees().collect();
+        assert_eq!(pages, [0..64, 64..73]);
+        let with_data = check(&file).report["tiles"].as_u64().unwrap();
+        // The last bytes of a file are its last page.
+        let last = file.len() - 1;
+        file[last] ^= 1;
+        let found = check(&file);
+        let [damage] = &found.damaged[..] else {
+            panic!("{:?}", found.damaged);
+        };
+        let text = damage.to_string();
+        assert!(
+            text.contains("the 8 trees of level 3 from column 1, row 7 to column 8, row 7"),
+            "{text}"
+        );
+        let trees = &found.report["damaged"][0]["trees"];
+        assert_eq!(trees[0]["level"], 3);
+        assert_eq!(trees[0]["count"], 8);
+        assert_eq!(trees[0]["first"]["column"], 1);
+        let window = damage.reach.window.unwrap();
+        assert_eq!((window.column, window.row), (128, 896));
+        assert_eq!((window.width, window.height), (972, 104));
+        assert_eq!(damage.reach.tiles, 61 * 7);
+        let lost = damage.reach.tiles + damage.reach.overviews;
+        assert_eq!(found.report["tiles"], with_data - lost);
+    }
+
+    #[test]
+    fn no_flipped_byte_behind_the_head_ends_the_check_or_goes_unnoticed() {
+        let settings = Settings {
+            embed_model: true,
+            ..settings(Method::Context, 16)
+        };
+        let file = file(90, 70, &settings);
+        let head = open(&file).reader().head().len();
+        let mut damaged = file.clone();
+        for offset in (head..file.len()).step_by(23) {
+            damaged[offset] ^= 1 << (offset % 8);
+            let found = check(&damaged);
+            assert!(!found.failed.is_empty(), "byte {offset}");
+            assert_eq!(found.report["holds"], false);
+            damaged[offset] ^= 1 << (offset % 8);
+        }
+        // The program has the model, too: everything else can be read.
+        damaged[head + 99] ^= 1;
+        let found = check(&damaged);
+        assert_eq!(found.damaged[0].part, DamagedPart::Model);
+        assert_eq!(found.report["tiles"], check(&file).report["tiles"]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_not_compared() {
+        let mut file = file(90, 70, &settings(Method::Context, 16));
+        let middle = file.len() / 2;
+        file[middle] ^= 1;
+        let nothing = ["nowhere.tif".into()];
+        let found = verify(&open(&file), &nothing, 1, &mut |_, _, _, _| {}).unwrap();
+        assert!(found.failed[1].contains("not compared"));
+    }
 }

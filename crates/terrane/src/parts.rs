@@ -212,3 +212,101 @@ fn count(reader: &Reader, tiles: &[LevelTile], levels: &mut [LevelBytes]) -> Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use terrane_codec::format::Method;
+
+    use super::*;
+    use crate::damage::tests::{file, settings};
+    use crate::{Settings, Target};
+
+    fn parts_of(file: &[u8]) -> Parts {
+        let reader = Reader::open(Box::new(file.to_vec())).unwrap();
+        let mut done = 0;
+        let parts = parts(&reader, &mut |trees, of| -> Result<(), Error> {
+            assert!(trees == done + 1 && trees <= of);
+            done = trees;
+            Ok(())
+        });
+        assert_eq!(done, reader.header().pyramid.trees());
+        parts.unwrap()
+    }
+
+    /// Every byte of the file is counted once.
+    fn check(file: &[u8], parts: &Parts) {
+        assert_eq!(parts.bytes, file.len() as u64);
+        let sum: u64 = parts.named().map(|(_, bytes)| bytes).sum();
+        assert_eq!(sum, parts.bytes);
+        let mut layers = LayerBytes::default();
+        for level in &parts.levels {
+            assert_eq!(level.bytes, level.layers.total());
+            layers.add(&level.layers);
+        }
+        assert_eq!(layers, parts.layers);
+    }
+
+    #[test]
+    fn the_parts_are_the_whole_file() {
+        let wide = settings(Method::Context, 64);
+        let lossless = Settings {
+            target: Target::Lossless,
+            ..wide.clone()
+        };
+        let embedding = Settings {
+            embed_model: true,
+            ..wide.clone()
+        };
+        let small = settings(Method::Context, 16);
+        for settings in [
+            wide,
+            lossless,
+            embedding,
+            small,
+            settings(Method::Integers, 32),
+        ] {
+            let file = file(300, 270, &settings);
+            let parts = parts_of(&file);
+            check(&file, &parts);
+            assert_eq!(parts.model > 0, settings.embed_model);
+            assert!(parts.head > 160 && parts.index > 0 && parts.layers.framing > 0);
+            assert!(parts.layers.masks > 0 && parts.layers.damaged == 0);
+            if settings.method == Some(Method::Integers) {
+                assert!(parts.layers.integers > 0 && parts.layers.roots == 0);
+                continue;
+            }
+            assert!(parts.layers.roots > 0 && parts.layers.details > 0);
+            // Roots are at the top of storeys, details below them.
+            for level in &parts.levels {
+                let is_top = level.level % 4 == 3 || level.level as usize + 1 == parts.levels.len();
+                assert!(is_top || level.layers.roots == 0);
+                assert!(!is_top || level.layers.details == 0);
+                assert_eq!(level.storey, level.level / 4);
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_counted_as_such() {
+        let mut file = file(200, 200, &settings(Method::Context, 64));
+        let whole = parts_of(&file);
+        file[whole.head as usize + 9] ^= 1;
+        let parts = parts_of(&file);
+        check(&file, &parts);
+        let damaged: Vec<u64> = parts
+            .levels
+            .iter()
+            .map(|level| level.layers.damaged)
+            .collect();
+        assert!(damaged[2] > 0 && damaged[..2] == [0, 0]);
+        assert_eq!(parts.layers.details, whole.layers.details);
+    }
+
+    #[test]
+    fn the_work_can_be_stopped() {
+        let file = file(90, 70, &settings(Method::Integers, 16));
+        let reader = Reader::open(Box::new(file)).unwrap();
+        let stopped = parts(&reader, &mut |_, _| Err(Error::Stopped));
+        assert!(matches!(stopped, Err(Error::Stopped)));
+    }
+}

@@ -44,7 +44,9 @@ pub fn verify(
             compare(terrain, against, jobs, progress, &mut found)?;
         }
     } else {
-        note("damaged_unlisted", json!(damages.unlisted));
+        if damages.unlisted > 0 {
+            note("damaged_unlisted", json!(damages.unlisted));
+        }
         note("tiles_unreadable", json!(damages.unreadable.tiles));
         note("overviews_unreadable", json!(damages.unreadable.overviews));
         found.failed.push(damages.sentence(terrain.header()));
