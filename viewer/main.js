@@ -78,7 +78,7 @@ const showFacts = (info) => {
   at("facts-text").replaceChildren(...parts);
 };
 
-const padding = () => innerWidth > 720 ? { left: 310, right: 40, top: 40, bottom: 70 } : { left: 16, right: 16, top: 60, bottom: 90 };
+const padding = () => innerWidth > 720 ? { left: 310, right: 40, top: 40, bottom: 110 } : { left: 16, right: 16, top: 80, bottom: 90 };
 
 const openFile = async (name, isFirst) => {
   state.info = await fetchJson(`${encodeURIComponent(name)}/info`);
