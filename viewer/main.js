@@ -3,6 +3,7 @@
 import { Inspector } from "./inspect.js";
 import { gradient, showLegend } from "./legend.js";
 import { TerrainMap, keepTogether } from "./maps.js";
+import { PartsBar } from "./parts.js";
 import { ProfileTool } from "./profile.js";
 import { Swipe } from "./swipe.js";
 import { TITLES, bytes, element, fetchJson } from "./words.js";
@@ -23,6 +24,7 @@ let lower = null;
 const maps = () => (lower && state.isCompared ? [upper, lower] : [upper]);
 const swipe = new Swipe(at("swipe"), at("map"), at("stage"));
 const inspector = new Inspector(at("point"), maps);
+const partsBar = new PartsBar(at("parts"));
 const profile = new ProfileTool(maps, () => state.info, report);
 
 const THEMES = ["system", "light", "dark"];
@@ -73,10 +75,10 @@ const showFacts = (info) => {
   parts.push(element("span", {}, element("b", {}, bound)));
   if (info.rmse_m) parts.push(element("span", { className: "wide" }, `RMSE ${info.rmse_m.toFixed(3)} m`));
   parts.push(element("span", { className: "wide" }, info.crs));
-  at("facts").replaceChildren(...parts);
+  at("facts-text").replaceChildren(...parts);
 };
 
-const padding = () => innerWidth > 720 ? { left: 310, right: 40, top: 40, bottom: 70 } : { left: 16, right: 16, top: 60, bottom: 90 };
+const padding = () => innerWidth > 720 ? { left: 310, right: 40, top: 40, bottom: 110 } : { left: 16, right: 16, top: 80, bottom: 90 };
 
 const openFile = async (name, isFirst) => {
   state.info = await fetchJson(`${encodeURIComponent(name)}/info`);
@@ -85,6 +87,7 @@ const openFile = async (name, isFirst) => {
   at("file").value = name;
   listLayers();
   showFacts(state.info);
+  partsBar.show(state.info);
   at("compare-choice").hidden = !state.originalInfo;
   if (!state.originalInfo) await compare(false);
   inspector.hide();
@@ -154,6 +157,9 @@ const fold = (isFolded) => {
 };
 
 const wire = () => {
+  // Other cards stand clear of this one, however high it is.
+  const stand = () => document.documentElement.style.setProperty("--facts", `${at("facts").offsetHeight}px`);
+  new ResizeObserver(stand).observe(at("facts"));
   at("theme").onclick = () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
   isDark.addEventListener("change", () => setTheme(theme()));
   at("fold").onclick = () => fold(!at("panel").classList.contains("is-folded"));

@@ -217,6 +217,23 @@ def heights_stand_up(viewer: Viewer):
     assert span > 5, f"heights differ by {span} m alone"
 
 
+def the_parts_are_shown(viewer: Viewer, folder: Path, is_phone: bool):
+    """The bar is as wide as the parts that `terrane info` states; its legend opens and closes."""
+    page = viewer.page
+    page.locator("#parts .bar i").first.wait_for()
+    parts = json.loads(terrane(folder, "info", "a.trn", "--parts", "--json"))
+    bar = page.locator("#parts .bar").bounding_box()
+    first = page.locator("#parts .bar i").first.bounding_box()
+    assert abs(first["width"] / bar["width"] - parts["details"] / parts["bytes"]) < 0.03, (first, bar)
+    legend = page.locator("#parts ul")
+    assert legend.is_visible() != is_phone
+    if is_phone:
+        page.locator("#parts summary").tap()
+    legend.wait_for()
+    assert "Details" in legend.inner_text() and " %" in legend.inner_text(), legend.inner_text()
+    assert "Details" in page.locator("#parts summary").get_attribute("aria-label")
+
+
 def every_control_has_a_name(viewer: Viewer):
     nameless = viewer.page.evaluate(
         """() => [...document.querySelectorAll('button, input, select, [role=slider], [tabindex="0"]')].filter((node) => {
@@ -254,7 +271,11 @@ def run(address: str, folder: Path, pictures: Path):
             assert "kB" in facts and "no error above 0.1 m" in facts, facts
             assert len(viewer.tiles) > 3
             every_control_has_a_name(viewer)
+            the_parts_are_shown(viewer, folder, is_phone)
+            save("parts")
+            nothing_leaves_the_screen(viewer, size)
             if is_phone:
+                page.locator("#parts summary").tap()
                 page.touchscreen.tap(195, 430)
                 page.locator("#point dl").wait_for()
                 save("point")

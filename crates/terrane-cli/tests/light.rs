@@ -69,6 +69,115 @@ fn context_and_integer_files_are_made_and_read() {
 }
 
 #[test]
+fn parts_and_errors_of_overviews_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
+    run(&["generate", "dem.tif", "--size", "300x270", "--seed", "3"]);
+    run(&["encode", "dem.tif", "x.trn", "--tile", "64"]);
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let parts = json(&run(&["info", "x.trn", "--parts", "--json"]));
+    let bytes = |part: &serde_json::Value| part.as_u64().unwrap();
+    let levels = parts["levels"].as_array().unwrap();
+    let records: u64 = levels.iter().map(|level| bytes(&level["bytes"])).sum();
+    let length = std::fs::metadata(folder.path().join("x.trn"))
+        .unwrap()
+        .len();
+    assert_eq!(
+        bytes(&parts["head"]) + bytes(&parts["index"]) + records,
+        length
+    );
+    let text = run(&["info", "x.trn", "--parts"]);
+    for name in ["head", "index", "roots", "details", "framing", "storey"] {
+        assert!(text.contains(name), "{text}");
+    }
+    assert!(text.contains(&length.to_string()) && text.contains("100.00 %"));
+    let info = json(&run(&["info", "x.trn", "--json"]));
+    let overviews = info["overviews"].as_array().unwrap();
+    assert_eq!(
+        overviews.len() + 1,
+        info["levels"].as_array().unwrap().len()
+    );
+    assert_eq!(
+        (&overviews[0]["level"], &overviews[0]["width"]),
+        (&1.into(), &150.into())
+    );
+    assert!(
+        overviews[0]["rmse_m"].as_f64().unwrap() <= overviews[0]["max_error_m"].as_f64().unwrap()
+    );
+    let text = run(&["info", "x.trn"]);
+    assert!(text.contains("overview 1  RMSE "), "{text}");
+}
+
+#[test]
+fn a_damaged_tile_is_named_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    succeeds(
+        folder.path(),
+        &["generate", "dem.tif", "--size", "300x270", "--seed", "3"],
+    );
+    succeeds(
+        folder.path(),
+        &["encode", "dem.tif", "x.trn", "--tile", "64"],
+    );
+    let path = folder.path().join("x.trn");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Before the page of the index, at the end, is the last tile of full resolution.
+    let parts = succeeds(folder.path(), &["info", "x.trn", "--parts", "--json"]);
+    let parts: serde_json::Value = serde_json::from_str(&parts).unwrap();
+    let index = usize::try_from(parts["index"].as_u64().unwrap()).unwrap();
+    let last = bytes.len() - index - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let place = "the tile at column 4, row 4 of level 0";
+    for arguments in [
+        &["decode", "x.trn", "y.tif"][..],
+        &["derive", "x.trn", "y.tif", "--product", "slope"],
+        &[
+            "derive",
+            "x.trn",
+            "y.tif",
+            "--product",
+            "slope",
+            "--mode",
+            "grid",
+        ],
+        &["query", "x.trn", "--at", "500290.5,5199740.5"],
+    ] {
+        let text = complaint(folder.path(), arguments);
+        assert!(
+            text.contains(place) && text.contains("checksum"),
+            "{arguments:?} {text}"
+        );
+    }
+    // What does not need it is read.
+    succeeds(
+        folder.path(),
+        &["query", "x.trn", "--at", "500100.5,5199900.5"],
+    );
+    succeeds(folder.path(), &["decode", "x.trn", "y.tif", "--level", "1"]);
+    let output = terrane(folder.path(), &["verify", "x.trn", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let damaged = report["damaged"].as_array().unwrap();
+    assert_eq!(damaged.len(), 1);
+    assert_eq!(
+        (&damaged[0]["tiles"], &damaged[0]["overviews"]),
+        (&1.into(), &0.into())
+    );
+    let window = serde_json::json!({ "column": 256, "row": 256, "width": 44, "height": 14 });
+    assert_eq!(damaged[0]["window"], window);
+    let output = terrane(folder.path(), &["verify", "x.trn"]);
+    assert_eq!(output.status.code(), Some(1));
+    for text in [output.stdout, output.stderr] {
+        let text = String::from_utf8(text).unwrap();
+        assert!(
+            text.contains(place) && text.contains("44 x 14 pixels"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn files_of_tokens_get_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");

@@ -87,7 +87,10 @@ pub enum Error {
         reached: f64,
     },
     /// A tile that cannot be read, and with it those below it.
-    #[error("the tile at column {}, row {} of level {}", tile.id.column, tile.id.row, tile.level)]
+    #[error(
+        "the tile at column {}, row {} of level {} cannot be read",
+        tile.id.column, tile.id.row, tile.level
+    )]
     Tile {
         /// Which.
         tile: terrane_format::LevelTile,

@@ -199,6 +199,36 @@ impl Terrain {
         self.decode_from(tile, &self.fetch(&[tile])?)
     }
 
+    /// What a function makes of every tile of some trees, or of what is wrong with it, by so many threads. Every tile
+    /// follows the one above it, so that none is decoded twice.
+    pub fn decode_trees<T: Send>(
+        &self,
+        roots: &[LevelTile],
+        jobs: usize,
+        work: &(dyn Fn(LevelTile, Result<Option<Tile>, Error>) -> Result<T, Error> + Sync),
+    ) -> Result<Vec<T>, Error> {
+        let mut tiles = Vec::new();
+        for &root in roots {
+            self.add_below(root, &mut tiles);
+        }
+        let records = self.fetch(&tiles)?;
+        in_parallel(tiles.len(), self.decoders(jobs)?, &|index| {
+            let tile = tiles[index];
+            work(tile, self.decode_from(tile, &records))
+        })
+    }
+
+    /// Adds a tile, and below it each of those below it in its tree with its own.
+    fn add_below(&self, tile: LevelTile, tiles: &mut Vec<LevelTile>) {
+        tiles.push(tile);
+        let pyramid = &self.header().pyramid;
+        if tile.level > pyramid.storey(tile.level) {
+            for below in pyramid.tiles_below(tile, tile.level - 1) {
+                self.add_below(below, tiles);
+            }
+        }
+    }
+
     /// The records of tiles and of those above them that are not at hand, in one round of reads. What is damaged is left
     /// out, so that only those who need it fail.
     fn fetch(&self, tiles: &[LevelTile]) -> Result<Records, Error> {

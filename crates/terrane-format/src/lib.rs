@@ -56,7 +56,7 @@ pub use positioned::read_exact_at;
 pub use pyramid::{LevelTile, Pyramid};
 pub use reader::Reader;
 pub use record::{
-    CodedRecord, Details, IntegerScale, Integers, Layer, Record, RecordParts, Residual,
+    CodedRecord, Details, IntegerScale, Integers, Layer, LayerKind, Record, RecordParts, Residual,
     WaveletLayer,
 };
 pub use source::{ByteSource, LocalFile};

@@ -5,6 +5,7 @@
 )]
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crc32c::crc32c;
@@ -101,6 +102,28 @@ impl Reader {
     /// Bytes of the file.
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Bytes of all pages of the index.
+    pub fn index_length(&self) -> u64 {
+        self.pages.iter().map(|page| u64::from(page.length)).sum()
+    }
+
+    /// The numbers of the trees that each page of the index lists.
+    pub fn page_trees(&self) -> impl ExactSizeIterator<Item = Range<u64>> + use<> {
+        let (per_page, trees) = (u64::from(self.page_trees), self.header.pyramid.trees());
+        (0..self.pages.len()).map(move |page| {
+            let first = page as u64 * per_page;
+            first..(first + per_page).min(trees)
+        })
+    }
+
+    /// Reads a page of the index, which must be whole.
+    pub fn check_page(&self, page: usize) -> Result<()> {
+        if page < self.pages.len() {
+            self.page(page)?;
+        }
+        Ok(())
     }
 
     /// Refuses a part that does not lie in the file.
@@ -485,6 +508,31 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_page_is_known_by_its_trees() {
+        let header = Header {
+            pyramid: Pyramid::new(1104, 1104, 16, 1).unwrap(),
+            ..least()
+        };
+        let mut bytes = file(header, &[], &[(100, record(100, integers(0)))]);
+        let reader = open(bytes.clone()).unwrap();
+        let trees: Vec<_> = reader.page_trees().collect();
+        assert_eq!(
+            (trees.len(), &trees[1], &trees[74]),
+            (75, &(64..128), &(4736..4761))
+        );
+        let location = reader.pages[1];
+        let outside = reader.length - reader.head as u64 - reader.index_length();
+        assert_eq!(outside, reader.locate(tile(31, 1)).unwrap().unwrap().length);
+        bytes[location.offset as usize] ^= 1;
+        let reader = open(bytes).unwrap();
+        for page in 0..trees.len() {
+            assert_eq!(reader.check_page(page).is_err(), page == 1);
+        }
+        assert!(reader.bytes(tile(31, 1)).is_err());
+        assert!(reader.bytes(tile(68, 1)).unwrap().is_none());
+    }
+
+    #[test]
     fn a_file_of_any_other_length_is_refused() {
         let bytes = small();
         for length in 0..bytes.len() {
@@ -650,6 +698,8 @@ mod tests {
                 parse(&reader, tile(1, 1)),
                 Err(Error::Malformed { what: "tile", .. })
             ));
+            let both = reader.records(&[tile(1, 1), tile(0, 0)]).unwrap();
+            assert!(both[0].is_err() && matches!(both[1], Ok(None)));
             assert!(reader.check_layout().is_err());
         }
     }

@@ -148,6 +148,31 @@ pub struct CodedRecord {
     parts: RecordParts,
 }
 
+/// What the layer of a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerKind {
+    /// Heights as integers.
+    Integers,
+    /// Tokens.
+    Tokens,
+    /// The picture of a root.
+    Root,
+    /// The details of one level.
+    Details,
+}
+
+impl LayerKind {
+    /// That of a record.
+    pub fn of(bytes: &[u8]) -> Result<Self> {
+        Ok(match split(bytes)?.kind {
+            KIND_INTEGERS => Self::Integers,
+            KIND_TOKENS => Self::Tokens,
+            KIND_WAVELET => Self::Root,
+            _ => Self::Details,
+        })
+    }
+}
+
 /// Where the bytes of records are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordParts {
@@ -597,6 +622,7 @@ mod tests {
         let parts = RecordParts::of(&bytes).unwrap();
         assert_eq!((parts.total(), parts.layer), (bytes.len() as u64, 4));
         assert_eq!(below.code(12, None).parts(), parts);
+        assert_eq!(LayerKind::of(&bytes).unwrap(), LayerKind::Details);
         let integers = Integers {
             scale: IntegerScale::Step {
                 origin_m: 400.0,

@@ -13,7 +13,7 @@ use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, SampleType};
 
 use crate::array::{Heights, array};
-use crate::failure::{Outcome, parse, refuse};
+use crate::failure::{Outcome, TerraneError, parse, refuse};
 use crate::settings::{memory, threads};
 
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
@@ -130,6 +130,16 @@ impl File {
     /// What the file says of itself, as JSON.
     fn describe(&self) -> String {
         terrane::describe(self.terrain.reader()).to_string()
+    }
+
+    /// Where the bytes of the file are, as JSON.
+    fn parts(&self, py: Python) -> PyResult<String> {
+        let parts = py.detach(|| -> Outcome<_> {
+            let go_on = &mut |_, _| -> terrane::Result<()> { Ok(()) };
+            Ok(terrane::parts(self.terrain.reader(), go_on)?)
+        })?;
+        let text = serde_json::to_string(&parts);
+        text.map_err(|error| TerraneError::new_err(error.to_string()))
     }
 
     /// The transform from pixel corners at a level, in rasterio's order.

@@ -190,9 +190,19 @@ def test_mistakes_are_one_sentence(dem, trn, tmp_path):
     data = bytearray(open(trn, "rb").read())
     data[-300] ^= 4
     (tmp_path / "bad.trn").write_bytes(data)
+    report = pyterrane.verify(tmp_path / "bad.trn")
+    assert not report["holds"] and report["damaged"][0]["tiles"] > 0 and "damaged" in report["failures"][0]
     with pytest.raises(pyterrane.TerraneError, match="damaged"):
-        pyterrane.verify(tmp_path / "bad.trn")
+        pyterrane.open(tmp_path / "bad.trn").read()
     assert not out.exists()
+
+
+def test_parts_are_the_whole_file(trn):
+    terrain = pyterrane.open(trn)
+    parts = terrain.parts()
+    records = sum(level["bytes"] for level in parts["levels"])
+    assert parts["head"] + parts["index"] + parts["model"] + records == parts["bytes"] == os.path.getsize(trn)
+    assert len(terrain.info["overviews"]) == len(terrain.levels) - 1
 
 
 def test_an_encoding_is_stopped_from_python(dem, tmp_path):

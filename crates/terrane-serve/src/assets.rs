@@ -22,7 +22,7 @@ macro_rules! asset {
 /// The page itself.
 pub(crate) const PAGE: Asset = asset!("index.html", "", "text/html; charset=utf-8");
 
-const ASSETS: [Asset; 13] = [
+const ASSETS: [Asset; 14] = [
     asset!("style.css", "", "text/css; charset=utf-8"),
     asset!("icon.svg", "", "image/svg+xml"),
     asset!("main.js", "", "text/javascript; charset=utf-8"),
@@ -32,6 +32,7 @@ const ASSETS: [Asset; 13] = [
     asset!("profile.js", "", "text/javascript; charset=utf-8"),
     asset!("chart.js", "", "text/javascript; charset=utf-8"),
     asset!("legend.js", "", "text/javascript; charset=utf-8"),
+    asset!("parts.js", "", "text/javascript; charset=utf-8"),
     asset!("words.js", "", "text/javascript; charset=utf-8"),
     asset!(
         "maplibre-gl.mjs",

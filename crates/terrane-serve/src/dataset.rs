@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use terrane::tiles::{BlockCache, MapTiles, TileError};
 use terrane_codec::{Terrain, shown};
 use terrane_geo::RasterSource;
+use tokio::sync::OnceCell;
 
 use crate::Error;
 
@@ -18,6 +20,8 @@ pub(crate) struct Dataset {
     /// Bytes of the file.
     pub(crate) bytes: u64,
     pub(crate) tiles: Arc<MapTiles>,
+    /// Where its bytes are, once somebody asked: all of it is read for that.
+    pub(crate) parts: OnceCell<Value>,
     /// The raster that the file was made from.
     pub(crate) original: Option<Arc<Self>>,
 }
@@ -46,6 +50,7 @@ impl Dataset {
             identity,
             bytes,
             tiles: Arc::new(tiles.with_original(compared)),
+            parts: OnceCell::new(),
             original,
         })
     }
@@ -76,6 +81,7 @@ impl Dataset {
             ),
             bytes: metadata.len(),
             tiles: Arc::new(tiles),
+            parts: OnceCell::new(),
             original: None,
         })
     }

@@ -61,6 +61,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/{name}", get(height_tilejson))
         .route("/{name}/tilejson.json", get(height_tilejson))
         .route("/{name}/info", get(dataset_info))
+        .route("/{name}/parts.json", get(parts_of))
         .route("/{name}/profile", get(profile_of))
         .route("/{name}/point/{degrees}", get(point_of))
         .route("/{name}/{layer}", get(layer_tilejson))
@@ -245,6 +246,26 @@ async fn dataset_info(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     Ok(json_answer(&headers, &info(server.dataset(&name)?)))
+}
+
+/// Where the bytes of a file are. Those who ask while it is read wait for the one that asked first.
+async fn parts_of(
+    State(server): Shared,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let dataset = server.dataset(&name)?;
+    let found = dataset.parts.get_or_try_init(|| {
+        let tiles = dataset.tiles.clone();
+        server.pool.run(move |deadline| {
+            let terrain = tiles.terrain().ok_or_else(|| {
+                Failure::missing("the raster that a file was made from has no parts")
+            })?;
+            let parts = terrane::parts(terrain.reader(), &mut |_, _| deadline.check())?;
+            serde_json::to_value(parts).map_err(|error| Failure::broken(&error))
+        })
+    });
+    Ok(json_answer(&headers, found.await?))
 }
 
 /// Parts of an address after `?`; others are passed over, as a client may add what it needs.

@@ -15,6 +15,19 @@ pub fn describe(reader: &Reader) -> Value {
     let levels: Vec<(u32, u32)> = (0..pyramid.levels())
         .filter_map(|level| pyramid.size(level))
         .collect();
+    // Against means of the source's pixels with data.
+    let overviews: Vec<Value> = levels
+        .iter()
+        .enumerate()
+        .skip(1)
+        .zip(&header.overviews)
+        .map(|((level, (width, height)), overview)| {
+            json!({
+                "level": level, "width": width, "height": height,
+                "rmse_m": overview.rmse_m, "max_error_m": overview.max_error_m,
+            })
+        })
+        .collect();
     let (error_bound, bound) = match header.bound {
         ErrorBound::None => ("none".to_owned(), None),
         ErrorBound::MaxError(bound) => (format!("no error above {bound} m"), Some(bound)),
@@ -31,6 +44,7 @@ pub fn describe(reader: &Reader) -> Value {
         "pixels": statistics.pixels,
         "bpp": reader.length() as f64 * 8.0 / statistics.pixels.max(1) as f64,
         "rmse_m": statistics.rmse_m, "max_error_m": statistics.max_error_m,
+        "overviews": overviews,
         "lowest_m": statistics.lowest_m, "highest_m": statistics.highest_m,
         "crs": crs.to_string(), "horizontal_epsg": crs.horizontal_epsg(), "vertical_epsg": crs.vertical_epsg(),
         "affine": header.affine, "pixel_is_point": header.pixel_is_point,

@@ -4,7 +4,7 @@
 //! A [`Terrain`] gives heights by tiles and windows, and a [`Surface`] height, gradient and curvature at any point of the
 //! map; [`query()`] and [`GroundSurface`] measure them on the ground. [`Decoding`] writes a COG again at any resolution,
 //! a [`Derivation`] slope, aspect, hillshade and the like, and [`tiles`] makes pictures for a web map. [`verify()`]
-//! compares a file with its source. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`])
+//! finds damage and compares a file with its source, [`parts()`] says where its bytes are. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`])
 //! and become the same file in the end ([`Plan::merge`]).
 //!
 //! ```
@@ -57,6 +57,7 @@
 
 #![forbid(unsafe_code)]
 
+mod damage;
 mod decode;
 mod derive;
 mod describe;
@@ -65,6 +66,7 @@ mod error;
 pub mod georeferencing;
 mod input;
 mod open;
+mod parts;
 mod plan;
 mod query;
 mod sentence;
@@ -73,6 +75,7 @@ mod shards;
 pub mod tiles;
 mod verify;
 
+pub use damage::{Damage, DamagedPart, Reach, is_damage};
 pub use decode::{Decoded, Decoding, View, pixel_window};
 pub use derive::{Derivation, DeriveMode, UnknownMode};
 pub use describe::describe;
@@ -80,12 +83,13 @@ pub use encode::{Destination, Encoded, encode};
 pub use error::{Error, Result};
 pub use input::Checks;
 pub use open::{MODELS, ModelFile, OpenOptions, open, open_reader, open_with, read_model};
+pub use parts::{LayerBytes, LevelBytes, Parts, parts};
 pub use plan::{Plan, Split};
 pub use query::{GroundSample, GroundSurface, PointReport, query};
 pub use sentence::{one_line, plain_lines, sentence};
 pub use settings::{Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
-pub use verify::{Verification, is_damage, verify};
+pub use verify::{Verification, verify};
 
 pub use terrane_codec::encode::EncodeProgress;
 pub use terrane_codec::{

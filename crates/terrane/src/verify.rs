@@ -1,13 +1,12 @@
 //! Whether a file is whole, and how far it is from its source.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
-use terrane_codec::format::{Error as FormatError, ErrorBound, Window};
-use terrane_codec::parallel::in_parallel;
+use terrane_codec::format::{ErrorBound, Window};
 use terrane_codec::{Terrain, psnr_db};
 
+use crate::damage::{Damage, find_damage};
 use crate::georeferencing::{geo_keys, georeference};
 use crate::{Error, Result};
 
@@ -16,76 +15,50 @@ use crate::{Error, Result};
 pub struct Verification {
     /// The figures, by name.
     pub report: Map<String, Value>,
+    /// What is damaged; of very much damage the beginning.
+    pub damaged: Vec<Damage>,
     /// What does not hold, a sentence each.
     pub failed: Vec<String>,
 }
 
-/// Whether an error says that a file is not what it should be, rather than that it could not be read or checked.
-pub fn is_damage(error: &terrane_codec::Error) -> bool {
-    match error {
-        terrane_codec::Error::Format(error) => matches!(
-            error,
-            FormatError::NotTerrane
-                | FormatError::Malformed { .. }
-                | FormatError::Checksum { .. }
-                | FormatError::Length { .. }
-                | FormatError::LimitExceeded { .. }
-        ),
-        terrane_codec::Error::Tile { source, .. } => is_damage(source),
-        terrane_codec::Error::Model(error) => {
-            !matches!(error, terrane_codec::ModelError::Memory(_))
-        }
-        _ => false,
-    }
-}
-
 /// Is told the name of the work, how much is done, of how much, and of what.
-type Report<'a> = dyn FnMut(&'static str, u64, u64, &'static str) + 'a;
+pub(crate) type Report<'a> = dyn FnMut(&'static str, u64, u64, &'static str) + 'a;
 
 /// Checks every checksum and every tile of a file and, with its source, every height, the georeference and the error bound.
+/// Damage does not end it: everything that can still be read is checked. Only what is whole is compared with its source.
 pub fn verify(
     terrain: &Terrain,
     against: &[PathBuf],
     jobs: usize,
     progress: &mut Report,
 ) -> Result<Verification> {
-    terrain.reader().check_layout()?;
-    let tiles = check_tiles(terrain, jobs, progress)?;
+    let damages = find_damage(terrain, jobs, progress)?;
     let mut found = Verification::default();
     let mut note = |name: &str, value: Value| found.report.insert(name.to_owned(), value);
     note("bytes", json!(terrain.reader().length()));
-    note("tiles", json!(tiles));
-    if !against.is_empty() {
-        compare(terrain, against, jobs, progress, &mut found)?;
+    note("tiles", json!(damages.with_data));
+    let listed: Vec<Value> = damages.listed.iter().map(Damage::json).collect();
+    note("damaged", listed.into());
+    if damages.is_empty() {
+        if !against.is_empty() {
+            compare(terrain, against, jobs, progress, &mut found)?;
+        }
+    } else {
+        if damages.unlisted > 0 {
+            note("damaged_unlisted", json!(damages.unlisted));
+        }
+        note("tiles_unreadable", json!(damages.unreadable.tiles));
+        note("overviews_unreadable", json!(damages.unreadable.overviews));
+        found.failed.push(damages.sentence(terrain.header()));
+        if !against.is_empty() {
+            let sentence = "it was not compared with its source, as it cannot all be read";
+            found.failed.push(sentence.into());
+        }
     }
+    found.damaged = damages.listed;
     let holds = found.failed.is_empty();
     found.report.insert("holds".into(), json!(holds));
     Ok(found)
-}
-
-/// Decodes every tile of every level, and reads the model where it is in the file.
-fn check_tiles(terrain: &Terrain, jobs: usize, progress: &mut Report) -> Result<u64> {
-    terrain.reader().embedded_model(terrain.memory())?;
-    let jobs = terrain.decoders(jobs)?;
-    let pyramid = &terrain.header().pyramid;
-    let with_data = AtomicU64::new(0);
-    let mut start = 0;
-    // Some tiles at a time, so that progress shows.
-    while start < pyramid.tiles() {
-        let end = (start + 256).min(pyramid.tiles());
-        let work = |number: usize| {
-            let tile = pyramid.tile(start + number as u64);
-            let tile = tile.map(|tile| terrain.decode(tile)).transpose()?;
-            if tile.flatten().is_some() {
-                with_data.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
-        };
-        in_parallel((end - start) as usize, jobs, &work)?;
-        start = end;
-        progress("verify", end, pyramid.tiles(), "tiles");
-    }
-    Ok(with_data.into_inner())
 }
 
 #[derive(Default)]

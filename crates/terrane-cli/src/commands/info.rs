@@ -2,24 +2,35 @@
 
 use crate::georeferencing::georeference;
 use anyhow::Result;
+use terrane::Parts;
 use terrane_codec::format::{Pyramid, Reader};
 
 use crate::Common;
 use crate::commands::FileArguments;
-use crate::output::{bytes, one_line, print, print_json};
+use crate::output::{bytes, one_line, print, print_json, table};
+use crate::progress::Progress;
 
 /// Show what a terrane file holds.
+///
+/// The errors of overviews are those against means of the source's pixels with data. With --parts, which reads the whole
+/// file: where its bytes are, as a share of the file and in bits per pixel with data at full resolution.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  terrane info dem.trn")]
+#[command(after_help = "Examples:\n  terrane info dem.trn\n  terrane info dem.trn --parts")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     file: FileArguments,
+    /// Show where the bytes are: by what they hold, and by level.
+    #[arg(long)]
+    parts: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     // Describing a file needs no model.
     let reader = arguments.file.reader()?;
+    if arguments.parts {
+        return show_parts(&reader, common);
+    }
     let description = terrane::describe(&reader);
     if common.json {
         return print_json(&description);
@@ -88,6 +99,15 @@ fn text(reader: &Reader, bound: &str) -> String {
             statistics.rmse_m, statistics.max_error_m
         ),
     );
+    for (level, overview) in header.overviews.iter().enumerate() {
+        line(
+            &format!("overview {}", level + 1),
+            format!(
+                "RMSE {:.4} m, maximum {:.4} m against means",
+                overview.rmse_m, overview.max_error_m
+            ),
+        );
+    }
     line(
         "heights",
         format!(
@@ -120,6 +140,87 @@ fn text(reader: &Reader, bound: &str) -> String {
         ),
     );
     text
+}
+
+/// Shows where the bytes are.
+fn show_parts(reader: &Reader, common: &Common) -> Result<()> {
+    let mut progress = Progress::new("read", common.progress);
+    let parts = terrane::parts(reader, &mut |done, of| -> terrane::Result<()> {
+        progress.at(done, of, "trees");
+        Ok(())
+    })?;
+    drop(progress);
+    if common.json {
+        return print_json(&parts);
+    }
+    print(&parts_text(&parts))
+}
+
+/// Two tables: the bytes by what they hold, and by level.
+fn parts_text(parts: &Parts) -> String {
+    let figures = |bytes: u64| {
+        [
+            bytes.to_string(),
+            format!("{:.2} %", 100.0 * parts.share(bytes)),
+            format!("{:.4}", parts.bpp(bytes)),
+        ]
+    };
+    let row = |name: String, bytes: u64| [vec![name], figures(bytes).to_vec()].concat();
+    let is_there = |(_, bytes): &(&str, u64)| *bytes > 0;
+    let mut rows: Vec<Vec<String>> = parts
+        .named()
+        .filter(is_there)
+        .map(|(name, bytes)| row(title(name).to_owned(), bytes))
+        .collect();
+    rows.push(row("file".into(), parts.bytes));
+    let head = ["part", "bytes", "share", "bits per pixel"];
+    let mut text = table(&head, &rows);
+    // A column for each kind of part that some level has.
+    let kinds: Vec<&str> = parts
+        .layers
+        .named()
+        .into_iter()
+        .filter(is_there)
+        .map(|(name, _)| name)
+        .collect();
+    let rows: Vec<Vec<String>> = parts
+        .levels
+        .iter()
+        .map(|level| {
+            let mut cells = row(level.level.to_string(), level.bytes);
+            cells.insert(1, level.storey.to_string());
+            cells.insert(2, format!("{}x{}", level.width, level.height));
+            cells.insert(3, level.records.to_string());
+            let own = level
+                .layers
+                .named()
+                .into_iter()
+                .filter(|(name, _)| kinds.contains(name));
+            cells.extend(own.map(|(_, bytes)| bytes.to_string()));
+            cells
+        })
+        .collect();
+    let mut head = vec![
+        "level",
+        "storey",
+        "pixels",
+        "records",
+        "bytes",
+        "share",
+        "bits per pixel",
+    ];
+    head.extend(kinds.iter().map(|name| title(name)));
+    text.push('\n');
+    text.push_str(&table(&head, &rows));
+    text
+}
+
+/// A part as people read it.
+fn title(name: &'static str) -> &'static str {
+    match name {
+        "flats" => "flat areas",
+        name => name,
+    }
 }
 
 /// Bits per pixel with data.

@@ -21,7 +21,7 @@ use crate::output::print;
 /// /NAME is the TileJSON of heights (Terrarium), /NAME/{z}/{x}/{y}.png the tiles, also @2x and .webp;
 /// /NAME/LAYER/{z}/{x}/{y}.png shows hillshade, slope, aspect, laplacian, profile-curvature, plan-curvature or difference;
 /// /NAME/point/LON,LAT and /NAME/profile?line=LON,LAT;LON,LAT answer what `terrane query` answers;
-/// /NAME/info, /catalog, /health and /metrics describe the server.
+/// /NAME/info, /NAME/parts.json, /catalog, /health and /metrics describe the server.
 ///
 /// Ctrl-C lets answers that are under way finish; a second one ends at once.
 #[derive(clap::Args)]

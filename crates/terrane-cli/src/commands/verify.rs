@@ -8,10 +8,13 @@ use terrane::{Error, Verification, is_damage};
 
 use crate::Common;
 use crate::commands::{CheckFailed, FileArguments, jobs};
-use crate::output::{print, print_json, sentence};
+use crate::output::{one_line, print, print_json, sentence};
 use crate::progress::Progress;
 
 /// Check every checksum and every tile of a file; with --against also every height, the georeference and the error bound.
+///
+/// Damage does not end the check: every damaged record is listed with the tiles that it reaches, a damaged page of the index
+/// with its trees, and all others are still decoded; only a file that is whole is compared with its source.
 ///
 /// Gradients and Laplacians are differences of neighbouring pixels, in metres per pixel and per pixel². bpp counts all
 /// bytes of the file over the pixels with data. Ends with 0 where everything holds, with 1 where the file is damaged or is
@@ -65,15 +68,27 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         },
     );
     drop(shown);
-    let Verification { mut report, failed } = found.map_err(|error| judge(error.into()))?;
+    let Verification {
+        mut report,
+        damaged,
+        failed,
+    } = found.map_err(|error| judge(error.into()))?;
     report.insert("file".into(), json!(name()));
     if common.json {
         print_json(&report)?;
     } else {
-        let text: String = report
+        let mut text: String = report
             .iter()
-            .map(|(key, value)| format!("{key:<20}{}\n", plain(value)))
+            .filter(|(key, _)| *key != "damaged")
+            .map(|(key, value)| format!("{key:<22}{}\n", plain(value)))
             .collect();
+        for damage in &damaged {
+            text.push_str(&format!(
+                "{:<22}{}\n",
+                "damaged",
+                one_line(&damage.to_string())
+            ));
+        }
         print(&text)?;
     }
     if failed.is_empty() {

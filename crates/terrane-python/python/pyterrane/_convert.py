@@ -310,7 +310,8 @@ def verify(
 ) -> dict[str, Any]:
     """Checks every checksum and every tile; with the source also every height, the georeference and the error bound.
 
-    ``holds`` says whether all is well, ``failures`` what is not. A damaged file raises :class:`TerraneError`.
+    ``holds`` says whether all is well, ``failures`` what is not, and ``damaged`` lists every damaged part with the tiles that it
+    reaches; only a file without damage is compared with its source. One that cannot be opened raises :class:`TerraneError`.
 
     >>> import pyterrane
     >>> report = pyterrane.verify("dem.trn", against="dem.tif")

@@ -114,6 +114,20 @@ class Terrain:
         description: dict[str, Any] = json.loads(self._file.describe())
         return description
 
+    def parts(self) -> dict[str, Any]:
+        """Where the bytes of the file are, as ``terrane info --parts --json`` prints it; all of the file is read.
+
+        Bytes of the head, the index, the model and, for all records and for each of ``levels``, of roots, details, residuals,
+        masks, flat areas and framing. Together they are all ``bytes`` of the file.
+
+        >>> import pyterrane
+        >>> parts = pyterrane.open("dem.trn").parts()
+        >>> parts["bytes"] == parts["head"] + parts["index"] + parts["model"] + sum(level["bytes"] for level in parts["levels"])
+        True
+        """
+        parts: dict[str, Any] = json.loads(self._file.parts())
+        return parts
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns at full resolution."""
