@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use terrane_codec::format::{
     ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, Method, ModelId, Pyramid, Record,
-    Samples, Statistics, TileStatistics, Writer, record,
+    Samples, Statistics, Writer, record,
 };
 use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
 use terrane_networks::model::CONFIG_KEY;
@@ -41,6 +41,7 @@ fn head(pyramid: Pyramid, method: Method) -> Header {
         samples: Samples::default(),
         bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
+        overviews: Vec::new(),
         model: None,
     }
 }
@@ -49,9 +50,9 @@ fn head(pyramid: Pyramid, method: Method) -> Header {
 fn empty(path: &Path, (width, height): (u32, u32), side: u16) -> u64 {
     let pyramid = Pyramid::new(width, height, side, 1).unwrap();
     let file = BufWriter::new(File::create(path).unwrap());
-    let writer = Writer::create(file, head(pyramid, Method::Integers)).unwrap();
+    let writer = Writer::create(file, head(pyramid, Method::Integers), false).unwrap();
     writer
-        .finish(Statistics::default())
+        .finish(Statistics::default(), Vec::new())
         .unwrap()
         .flush()
         .unwrap();
@@ -71,10 +72,10 @@ fn with_model(path: &Path, weights: &Weights, method: Method) {
         ..head(Pyramid::new(256, 256, 256, 1).unwrap(), method)
     };
     let file = BufWriter::new(File::create(path).unwrap());
-    let mut writer = Writer::create(file, header).unwrap();
+    let mut writer = Writer::create(file, header, true).unwrap();
     writer.embed_model(&bytes).unwrap();
     writer
-        .finish(Statistics::default())
+        .finish(Statistics::default(), Vec::new())
         .unwrap()
         .flush()
         .unwrap();
@@ -336,11 +337,11 @@ fn integers_belong_to_every_method() {
         ..head(Pyramid::new(256, 256, 256, 1).unwrap(), Method::HuvrSiren)
     };
     let mut file = File::create(&path).unwrap();
-    let mut writer = Writer::create(&mut file, header).unwrap();
+    let mut writer = Writer::create(&mut file, header, true).unwrap();
     writer.embed_model(&bytes).unwrap();
     let tile = Record {
-        statistics: TileStatistics::default(),
         missing: None,
+        flats: None,
         layer: Layer::Integers(Integers {
             scale: IntegerScale::Step {
                 origin_m: 400.0,
@@ -350,10 +351,10 @@ fn integers_belong_to_every_method() {
         }),
         residual: None,
     };
-    let bytes = tile.to_bytes(0, 256);
+    let bytes = tile.to_bytes(0, 256, None);
     record::check(&bytes, 0).unwrap();
-    writer.tile(0, &bytes).unwrap();
-    writer.finish(Statistics::default()).unwrap();
+    writer.tree(0, &[bytes]).unwrap();
+    writer.finish(Statistics::default(), Vec::new()).unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
     drop(file);
     stdout(&limited(folder.path(), &["verify", "x.trn"]));

@@ -13,9 +13,17 @@ fn read_all(file: &[u8]) -> Result<(), terrane_codec::Error> {
     terrain.reader().check_layout()?;
     let pyramid = terrain.header().pyramid.clone();
     for number in 0..pyramid.tiles() {
-        terrain.reader().tile(pyramid.tile(number).unwrap())?;
+        crate::record(&terrain, pyramid.tile(number).unwrap())?;
     }
     Ok(())
+}
+
+/// The tile that an error names.
+fn damaged(error: &terrane_codec::Error) -> Option<LevelTile> {
+    match error {
+        terrane_codec::Error::Tile { tile, .. } => Some(*tile),
+        _ => None,
+    }
 }
 
 #[test]
@@ -29,11 +37,7 @@ fn a_flipped_bit_anywhere_is_an_error() {
         let (file, _) = raster.encode(&codec, 1);
         read_all(&file).unwrap();
         let mut damaged = file.clone();
-        // Every byte of what matters, and of the long padding of the head some.
-        for offset in (0..700)
-            .chain((700..16_384).step_by(37))
-            .chain(16_370..file.len())
-        {
+        for offset in 0..file.len() {
             let bit = 1 << (offset % 8);
             damaged[offset] ^= bit;
             assert!(read_all(&damaged).is_err(), "byte {offset}");
@@ -92,11 +96,8 @@ fn a_tile_that_is_absent_is_not_one_that_is_damaged() {
     file[at.offset as usize + 5] ^= 1;
     let terrain = crate::open(&file);
     assert!(terrain.tile(tile(0)).unwrap().is_none());
-    assert!(
-        terrain
-            .tile(tile(1))
-            .unwrap_err()
-            .to_string()
-            .contains("checksum")
-    );
+    let error = terrain.tile(tile(1)).unwrap_err();
+    assert_eq!(damaged(&error), Some(tile(1)));
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("checksum"), "{cause}");
 }
