@@ -195,13 +195,13 @@ fn a_model_of_sixteen_gigabytes_is_not_read() {
     let mut bytes = std::fs::read(&path).unwrap();
     let (start, length) = (bytes.len() as u64, (1_u64 << 34) - 4096);
     let chunk = bytes.windows(4).position(|tag| tag == b"MODL").unwrap();
-    let extent = chunk + 8 + 32;
+    let count = u32::from_le_bytes(bytes[chunk + 4..chunk + 8].try_into().unwrap());
+    // Offset, length and checksum of the model end the chunk.
+    let extent = chunk + 8 + count as usize - 20;
     bytes[extent..extent + 8].copy_from_slice(&start.to_le_bytes());
     bytes[extent + 8..extent + 16].copy_from_slice(&length.to_le_bytes());
     bytes[16..24].copy_from_slice(&(start + length).to_le_bytes());
-    let checked = 16_384 - 4;
-    let crc = crc32c(&bytes[..checked]);
-    bytes[checked..checked + 4].copy_from_slice(&crc.to_le_bytes());
+    seal(&mut bytes);
     let mut file = File::create(&path).unwrap();
     file.write_all(&bytes).unwrap();
     file.set_len(start + length).unwrap();
@@ -217,6 +217,13 @@ fn a_model_of_sixteen_gigabytes_is_not_read() {
             "{text}"
         );
     }
+}
+
+/// Gives a head that was changed its checksum: its last four bytes, by the length that it states.
+fn seal(file: &mut [u8]) {
+    let checked = usize::from(u16::from_le_bytes([file[10], file[11]])) - 4;
+    let crc = crc32c(&file[..checked]);
+    file[checked..checked + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Castagnoli's checksum, bit by bit.
@@ -248,9 +255,7 @@ fn a_record_of_another_method_is_damage() {
     for other in [0, 4] {
         let mut changed = bytes.clone();
         changed[method] = other;
-        let checked = 16_384 - 4;
-        let crc = crc32c(&changed[..checked]);
-        changed[checked..checked + 4].copy_from_slice(&crc.to_le_bytes());
+        seal(&mut changed);
         std::fs::write(&path, &changed).unwrap();
         let output = limited(folder.path(), &["verify", "x.trn"]);
         let text = String::from_utf8(output.stderr).unwrap();

@@ -73,7 +73,10 @@ fn write_head(path: &Path, text: &str) {
         }),
     };
     let writer = Writer::create(Cursor::new(Vec::new()), header, false).unwrap();
-    let file = writer.finish(Statistics::default(), Vec::new()).unwrap().into_inner();
+    let file = writer
+        .finish(Statistics::default(), Vec::new())
+        .unwrap()
+        .into_inner();
     std::fs::write(path, file).unwrap();
 }
 

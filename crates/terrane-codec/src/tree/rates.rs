@@ -296,7 +296,8 @@ impl TreeEncoder<'_> {
         };
         let above = finer.tiles.len() - finest_tiles(source);
         let above: usize = finer.tiles[..above].iter().map(CodedTile::bytes).sum();
-        let own = aim - above as f64 * 8.0 / pixels;
+        // The finest tiles end below what they aim at, by up to one of the steps that they can have.
+        let own = target * 0.999 - above as f64 * 8.0 / pixels;
         if own <= 0.0 {
             return Ok(Some(coded));
         }

@@ -1,7 +1,7 @@
 //! Rasters that no survey makes and somebody will encode.
 
-use terrane_codec::Rate;
 use terrane_codec::format::Window;
+use terrane_codec::{Rate, TileEncoder};
 
 use crate::{Raster, context, integers, max_difference, open, tokens, whole};
 
@@ -66,6 +66,153 @@ fn extremes_come_back_within_the_bound() {
                     file.len()
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn a_bounded_file_is_never_larger_than_the_lossless_one() {
+    let smooth = |x: usize, y: usize| {
+        let (x, y) = (x as f64, y as f64);
+        600.0 + 30.0 * (x / 61.0).sin() * (y / 47.0).cos() + 4.0 * (x / 9.0 + y / 13.0).sin()
+    };
+    let to = |step: f64, height: f64| (height / step).round() * step;
+    let size = (200, 170);
+    let raster = |at: &dyn Fn(usize, usize) -> f64| {
+        Raster::new(size.0, size.1, |x, y| f64::from(at(x, y) as f32))
+    };
+    let rasters = [
+        ("hills", raster(&smooth), 0.0),
+        (
+            "rough hills",
+            raster(&|x, y| smooth(x, y) + noise(x, y) / 50.0),
+            0.0,
+        ),
+        (
+            "centimetres",
+            raster(&|x, y| to(0.01, smooth(x, y) + noise(x, y) / 500.0)),
+            0.0,
+        ),
+        ("terraces", raster(&|x, y| to(4.0, smooth(x, y))), 0.0),
+        (
+            "terraces of 0.3 m",
+            raster(&|x, y| to(0.3, smooth(x, y))),
+            0.0,
+        ),
+        ("integers", raster(&|x, y| smooth(x, y).round()), 1.0),
+        (
+            "rough integers",
+            raster(&|x, y| (smooth(x, y) + noise(x, y) / 20.0).round()),
+            1.0,
+        ),
+        ("noise", raster(&noise), 0.0),
+        (
+            "noise of integers",
+            raster(&|x, y| noise(x, y).round()),
+            1.0,
+        ),
+        (
+            "plane",
+            raster(&|x, y| 0.25 * x as f64 - 0.5 * y as f64),
+            0.0,
+        ),
+        (
+            "steps",
+            raster(&|x, y| {
+                if (x / 20 + y / 30) % 2 == 0 {
+                    10.0
+                } else {
+                    40.0
+                }
+            }),
+            0.0,
+        ),
+        (
+            "spikes",
+            raster(&|x, y| if x * y % 997 == 5 { 1e4 } else { 12.0 }),
+            0.0,
+        ),
+        ("constant", raster(&|_, _| 77.25), 0.0),
+        (
+            "gaps",
+            raster(&|x, y| {
+                if noise(x, y) < 20.0 {
+                    f64::NAN
+                } else {
+                    to(0.1, smooth(x, y))
+                }
+            }),
+            0.0,
+        ),
+    ];
+    for (name, raster, source_step_m) in &rasters {
+        for codec in [context as fn(Rate) -> _, integers] {
+            let bytes = |rate: Rate, side: u16| {
+                let codec = TileEncoder {
+                    source_step_m: *source_step_m,
+                    ..codec(rate)
+                };
+                raster.try_encode(&codec, 2, side).unwrap().0.len()
+            };
+            for side in [64, 256] {
+                let lossless = bytes(Rate::Lossless, side);
+                for bound in [0.001, 0.01, 0.1, 0.5, 2.0] {
+                    let bounded = bytes(Rate::MaxError(bound), side);
+                    let method = codec(Rate::Lossless).method;
+                    assert!(
+                        bounded <= lossless,
+                        "{name}, {method}, tiles of {side}: {bounded} bytes within {bound} m, {lossless} without loss"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lake_is_flat_at_any_rate() {
+    let level = 417.37;
+    // One lake inside a tile, one where four tiles meet, with a good part in each.
+    let is_lake = |x: usize, y: usize| {
+        let within =
+            |column: f64, row: f64, radius: f64| (x as f64 - column).hypot(y as f64 - row) < radius;
+        within(110.0, 120.0, 45.0) || within(256.0, 256.0, 60.0)
+    };
+    let raster = Raster::new(520, 400, |x, y| {
+        if is_lake(x, y) {
+            level
+        } else {
+            level + 2.0 + 20.0 * (x as f64 / 40.0).sin().abs() + noise(x, y) / 100.0
+        }
+    });
+    for rate in [
+        Rate::MaxError(0.5),
+        Rate::MaxError(0.1),
+        Rate::MaxError(0.01),
+        Rate::Rmse(0.2),
+        Rate::Rmse(0.02),
+        Rate::Bpp(0.6),
+        Rate::Bpp(2.5),
+        Rate::Step(0.7),
+        Rate::Lossless,
+    ] {
+        let codec = TileEncoder {
+            is_f32: false,
+            ..context(rate)
+        };
+        let (file, _) = raster.encode(&codec, 2);
+        let heights = whole(&open(&file));
+        let water = || {
+            let pixels = heights.iter().enumerate();
+            pixels.filter(|(index, _)| is_lake(index % 520, index / 520))
+        };
+        for (index, &height) in water() {
+            assert!(
+                height.to_bits() == level.to_bits(),
+                "{rate:?}: {height} at {}, {}",
+                index % 520,
+                index / 520
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is asked for is what comes out.
 
 use terrane_codec::Rate;
-use terrane_codec::format::{Coding, Layer, LevelTile, Method, TileId};
+use terrane_codec::format::{Coding, Layer, LevelTile, Method, RecordParts, TileId};
 
 use crate::{Raster, context, integers, max_difference, open, record, tokens, whole};
 
@@ -109,6 +109,29 @@ fn lossless_is_exact() {
     }
     // A slope of whole metres is predicted: next to a head of some 500 bytes there is almost nothing.
     assert!(bits[7] < 500 + 400, "{bits:?}");
+}
+
+#[test]
+fn a_file_of_one_tile_is_little_more_than_its_tile() {
+    let raster = Raster::hills(250, 240);
+    for codec in [
+        context(Rate::MaxError(0.1)),
+        context(Rate::Lossless),
+        context(Rate::Bpp(0.5)),
+        integers(Rate::MaxError(0.1)),
+        tokens(Rate::Tokens),
+        tokens(Rate::MaxError(0.1)),
+    ] {
+        let (file, _) = raster.encode(&codec, 2);
+        let terrain = open(&file);
+        let tile = terrain.header().pyramid.tile(0).unwrap();
+        assert_eq!(terrain.header().pyramid.tiles(), 1);
+        let bytes = terrain.reader().bytes(tile).unwrap().unwrap();
+        let parts = RecordParts::of(&bytes).unwrap();
+        let payload = parts.mask + parts.flats + parts.layer + parts.residual;
+        let beside = file.len() as u64 - payload;
+        assert!(beside <= 600, "{}: {beside} bytes", codec.method);
+    }
 }
 
 #[test]

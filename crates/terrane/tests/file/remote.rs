@@ -141,7 +141,8 @@ fn ground(size: usize) -> Terrain {
     let raster = Raster::new(size, size, |column, row| {
         let (x, y) = (column as f64, row as f64);
         let noise = (column * 7919 + row * 104_729) % 1013;
-        700.0 + 90.0 * (x / 211.0).sin() * (y / 173.0).cos()
+        700.0
+            + 90.0 * (x / 211.0).sin() * (y / 173.0).cos()
             + 6.0 * (x / 17.0 + y / 29.0).sin()
             + noise as f64 / 1013.0
     });
