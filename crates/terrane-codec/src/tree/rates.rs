@@ -421,7 +421,12 @@ impl TreeEncoder<'_> {
             && matches!(plan.leaves, Leaves::Within(_));
         if tries_integers {
             // What defeats a wavelet (noise, spikes) may be shorter as integers.
-            for step_m in self.encoder.integer_steps(heights, rate) {
+            let mut steps = self.encoder.integer_steps(heights, rate);
+            // Where a tree keeps the source's own step, so may its tiles.
+            if transform == Transform::Lossless && !steps.contains(&plan.scale.step_m) {
+                steps.push(plan.scale.step_m);
+            }
+            for step_m in steps {
                 let integers = self.encoder.encode_integers(heights, rate, step_m);
                 let record = record(&integers);
                 let bytes = record.as_ref().map_or(0, terrane_format::CodedRecord::len);
