@@ -44,6 +44,11 @@ impl TreeEncoder<'_> {
 
     /// A tree by a wavelet at the encoder's rate; `None` where heights are beyond a wavelet.
     pub(super) fn code_wavelet(&self, source: &TreeSource) -> Result<Option<CodedTree>, Error> {
+        if let Some(height) = flat(source) {
+            // One step from nought: flat ground is exact at every level, at any rate.
+            let step_m = if height == 0.0 { 1.0 } else { height.abs() };
+            return self.rounded(source, step_m, Leaves::Free);
+        }
         let first = self.pyramid.storey(source.root.level);
         match self.encoder.rate_of_storey(first, source.heights()) {
             Rate::Step(step_m) => self.lossy(source, step_m, self.choice(), Leaves::Free),
@@ -437,6 +442,15 @@ impl TreeEncoder<'_> {
         }
         best.1
     }
+}
+
+/// The height of all valid pixels of a tree, where it is one.
+fn flat(source: &TreeSource) -> Option<f64> {
+    let mut valid = source.heights().iter().filter(|height| !height.is_nan());
+    let &first = valid.next()?;
+    valid
+        .all(|height| height.to_bits() == first.to_bits())
+        .then_some(first)
 }
 
 /// How many finest tiles a tree has; they come last.
