@@ -29,8 +29,8 @@ use crate::address::{RemoteOptions, is_address, public_address, without_secrets}
 const MIN_RATE: f64 = 16_384.0;
 /// How often a request that failed is sent again.
 const MAX_RETRIES: usize = 3;
-/// Parts of a file that are asked for side by side.
-const SIDE_BY_SIDE: usize = 16;
+/// Parts of a file that are asked for side by side: as many as a screen of sixteen tiles has where four trees meet.
+const SIDE_BY_SIDE: usize = 32;
 /// A single request has no time of its own; this is as good as none.
 const ENDLESS: Duration = Duration::from_hours(24);
 /// Characters of what a server said that are shown.

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use terrane_codec::format::{
     ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, Method, ModelId, Pyramid, Record,
-    Samples, Statistics, TileStatistics, Writer, record,
+    Samples, Statistics, Writer, record,
 };
 use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
 use terrane_networks::model::CONFIG_KEY;
@@ -41,6 +41,7 @@ fn head(pyramid: Pyramid, method: Method) -> Header {
         samples: Samples::default(),
         bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
+        overviews: Vec::new(),
         model: None,
     }
 }
@@ -49,9 +50,9 @@ fn head(pyramid: Pyramid, method: Method) -> Header {
 fn empty(path: &Path, (width, height): (u32, u32), side: u16) -> u64 {
     let pyramid = Pyramid::new(width, height, side, 1).unwrap();
     let file = BufWriter::new(File::create(path).unwrap());
-    let writer = Writer::create(file, head(pyramid, Method::Integers)).unwrap();
+    let writer = Writer::create(file, head(pyramid, Method::Integers), false).unwrap();
     writer
-        .finish(Statistics::default())
+        .finish(Statistics::default(), Vec::new())
         .unwrap()
         .flush()
         .unwrap();
@@ -71,10 +72,10 @@ fn with_model(path: &Path, weights: &Weights, method: Method) {
         ..head(Pyramid::new(256, 256, 256, 1).unwrap(), method)
     };
     let file = BufWriter::new(File::create(path).unwrap());
-    let mut writer = Writer::create(file, header).unwrap();
+    let mut writer = Writer::create(file, header, true).unwrap();
     writer.embed_model(&bytes).unwrap();
     writer
-        .finish(Statistics::default())
+        .finish(Statistics::default(), Vec::new())
         .unwrap()
         .flush()
         .unwrap();
@@ -194,13 +195,13 @@ fn a_model_of_sixteen_gigabytes_is_not_read() {
     let mut bytes = std::fs::read(&path).unwrap();
     let (start, length) = (bytes.len() as u64, (1_u64 << 34) - 4096);
     let chunk = bytes.windows(4).position(|tag| tag == b"MODL").unwrap();
-    let extent = chunk + 8 + 32;
+    let count = u32::from_le_bytes(bytes[chunk + 4..chunk + 8].try_into().unwrap());
+    // Offset, length and checksum of the model end the chunk.
+    let extent = chunk + 8 + count as usize - 20;
     bytes[extent..extent + 8].copy_from_slice(&start.to_le_bytes());
     bytes[extent + 8..extent + 16].copy_from_slice(&length.to_le_bytes());
     bytes[16..24].copy_from_slice(&(start + length).to_le_bytes());
-    let checked = 16_384 - 4;
-    let crc = crc32c(&bytes[..checked]);
-    bytes[checked..checked + 4].copy_from_slice(&crc.to_le_bytes());
+    seal(&mut bytes);
     let mut file = File::create(&path).unwrap();
     file.write_all(&bytes).unwrap();
     file.set_len(start + length).unwrap();
@@ -216,6 +217,13 @@ fn a_model_of_sixteen_gigabytes_is_not_read() {
             "{text}"
         );
     }
+}
+
+/// Gives a head that was changed its checksum: its last four bytes, by the length that it states.
+fn seal(file: &mut [u8]) {
+    let checked = usize::from(u16::from_le_bytes([file[10], file[11]])) - 4;
+    let crc = crc32c(&file[..checked]);
+    file[checked..checked + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Castagnoli's checksum, bit by bit.
@@ -247,9 +255,7 @@ fn a_record_of_another_method_is_damage() {
     for other in [0, 4] {
         let mut changed = bytes.clone();
         changed[method] = other;
-        let checked = 16_384 - 4;
-        let crc = crc32c(&changed[..checked]);
-        changed[checked..checked + 4].copy_from_slice(&crc.to_le_bytes());
+        seal(&mut changed);
         std::fs::write(&path, &changed).unwrap();
         let output = limited(folder.path(), &["verify", "x.trn"]);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -336,11 +342,11 @@ fn integers_belong_to_every_method() {
         ..head(Pyramid::new(256, 256, 256, 1).unwrap(), Method::HuvrSiren)
     };
     let mut file = File::create(&path).unwrap();
-    let mut writer = Writer::create(&mut file, header).unwrap();
+    let mut writer = Writer::create(&mut file, header, true).unwrap();
     writer.embed_model(&bytes).unwrap();
     let tile = Record {
-        statistics: TileStatistics::default(),
         missing: None,
+        flats: None,
         layer: Layer::Integers(Integers {
             scale: IntegerScale::Step {
                 origin_m: 400.0,
@@ -350,10 +356,10 @@ fn integers_belong_to_every_method() {
         }),
         residual: None,
     };
-    let bytes = tile.to_bytes(0, 256);
+    let bytes = tile.to_bytes(0, 256, None);
     record::check(&bytes, 0).unwrap();
-    writer.tile(0, &bytes).unwrap();
-    writer.finish(Statistics::default()).unwrap();
+    writer.tree(0, &[bytes]).unwrap();
+    writer.finish(Statistics::default(), Vec::new()).unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
     drop(file);
     stdout(&limited(folder.path(), &["verify", "x.trn"]));

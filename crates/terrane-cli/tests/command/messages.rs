@@ -64,6 +64,7 @@ fn write_head(path: &Path, text: &str) {
         },
         bound: ErrorBound::None,
         statistics: Statistics::default(),
+        overviews: Vec::new(),
         model: Some(ModelId {
             sha256: [0xab; 32],
             name: text.to_owned(),
@@ -71,8 +72,11 @@ fn write_head(path: &Path, text: &str) {
             embedded: None,
         }),
     };
-    let writer = Writer::create(Cursor::new(Vec::new()), header).unwrap();
-    let file = writer.finish(Statistics::default()).unwrap().into_inner();
+    let writer = Writer::create(Cursor::new(Vec::new()), header, false).unwrap();
+    let file = writer
+        .finish(Statistics::default(), Vec::new())
+        .unwrap()
+        .into_inner();
     std::fs::write(path, file).unwrap();
 }
 

@@ -103,9 +103,9 @@ fn a_rate_is_reached_or_said_not_to_be() {
         &["huvr-siren"],
         &["transinr", "--model", "model.safetensors"],
     ] {
-        let text = complaint(&rate(method, "0.1"));
+        let text = complaint(&rate(method, "0.005"));
         assert!(
-            text.contains("of 0.1 cannot be reached: it is still"),
+            text.contains("of 0.005 cannot be reached: it is still"),
             "{text}"
         );
     }

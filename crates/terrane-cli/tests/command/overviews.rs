@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use terrane_codec::format::{LocalFile, Reader};
 use terrane_geo::{
     Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage, Window,
 };
@@ -91,8 +92,9 @@ fn a_lossless_file_is_smaller_than_its_raster_and_a_bounded_one_smaller_still() 
     );
 }
 
+/// The file states how far its overviews are from means of the raster; decoded, they are no farther.
 #[test]
-fn overviews_of_a_lossless_file_are_near_the_mean() {
+fn overviews_of_a_lossless_file_are_as_near_the_mean_as_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     write(&at("f32.tif"), SampleType::F32, (900, 700), |x, y| {
@@ -102,9 +104,13 @@ fn overviews_of_a_lossless_file_are_near_the_mean() {
         folder.path(),
         &["encode", "f32.tif", "x.trn", "--lossless", "--tile", "256"],
     ));
+    let file = LocalFile::open(&at("x.trn")).unwrap();
+    let reader = Reader::open(Box::new(file)).unwrap();
+    let stated = &reader.header().overviews;
+    assert_eq!(stated.len(), 2);
     let whole = terrane_geo::open(&[at("f32.tif")]).unwrap();
     let mut expected = whole.read(0, Window::whole(900, 700)).unwrap();
-    for (level, bound) in [("1", 0.005), ("2", 0.01)] {
+    for (level, stated) in ["1", "2"].into_iter().zip(stated) {
         expected = expected.halved();
         let out = format!("{level}.tif");
         stdout(&terrane(
@@ -115,9 +121,18 @@ fn overviews_of_a_lossless_file_are_near_the_mean() {
         let (width, height) = (raster.info().width(), raster.info().height());
         assert_eq!((width, height), (expected.width, expected.height));
         let found = raster.read(0, Window::whole(width, height)).unwrap();
-        for (a, b) in found.heights.iter().zip(&expected.heights) {
-            assert!((a - b).abs() <= bound + 1e-4, "{a} {b}");
-        }
+        let pairs = found.heights.iter().zip(&expected.heights);
+        let (squares, most) = pairs.fold((0.0, 0.0_f64), |(squares, most), (a, b)| {
+            (squares + (a - b).powi(2), most.max((a - b).abs()))
+        });
+        let rmse = (squares / found.heights.len() as f64).sqrt();
+        assert!(
+            most <= f64::from(stated.max_error_m) + 1e-4
+                && (rmse - f64::from(stated.rmse_m)).abs() < 1e-4,
+            "level {level}: rmse {rmse}, most {most}: {stated:?}"
+        );
+        // The noise of the ground has a root mean square of 1.15 m.
+        assert!(rmse < 0.7, "level {level}: {rmse}");
     }
 }
 

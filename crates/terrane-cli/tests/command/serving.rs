@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use terrane_format::{
     ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, LevelTile, Method, Pyramid, Record,
-    Samples, Statistics, TileId, TileStatistics, Window, Writer,
+    Samples, Statistics, TileId, Window, Writer,
 };
 use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Output, SampleType, Storage};
 
@@ -694,10 +694,11 @@ fn write_without_overviews(
         samples: Samples::default(),
         bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
+        overviews: Vec::new(),
         model: None,
     };
     let grid = pyramid.grid(0).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), header).unwrap();
+    let mut writer = Writer::create(Cursor::new(Vec::new()), header, false).unwrap();
     let (column, row) = (grid.columns() / 2, grid.rows() / 2);
     for id in [
         (column - 1, row - 1),
@@ -713,8 +714,8 @@ fn write_without_overviews(
         let side = i64::from(side);
         let left = id.column as i64 * side - i64::from(width / 2);
         let record = Record {
-            statistics: TileStatistics::default(),
             missing: None,
+            flats: None,
             layer: Layer::Integers(Integers {
                 scale: IntegerScale::Step {
                     origin_m: 500.0,
@@ -725,9 +726,9 @@ fn write_without_overviews(
             residual: None,
         };
         let number = pyramid.number(place).unwrap();
-        writer
-            .tile(number, &record.to_bytes(number, side as usize))
-            .unwrap();
+        // Of one level: every tile is a tree, with the tile's number.
+        let record = record.to_bytes(number, side as usize, None);
+        writer.tree(number, &[record]).unwrap();
     }
     let statistics = Statistics {
         pixels: 4 * u64::from(side).pow(2),
@@ -736,7 +737,7 @@ fn write_without_overviews(
         highest_m: 600.0,
         ..Statistics::default()
     };
-    let file = writer.finish(statistics).unwrap().into_inner();
+    let file = writer.finish(statistics, Vec::new()).unwrap().into_inner();
     std::fs::write(path, file).unwrap();
 }
 

@@ -129,7 +129,8 @@ const NUMBERS: [[&str; 2]; 3] = [["--shards", "1"], ["--shards", "2"], ["--shard
 fn one_two_and_seven_shards_are_the_whole_file() {
     let folder = tempfile::tempdir().unwrap();
     let float = Storage::metres(SampleType::F32, Some(-9999.0));
-    holes(&folder.path().join("holes.tif"), (437, 331), float);
+    // Trees are eight tiles across: thirty of 128 pixels, twelve of 192, nine of 256.
+    holes(&folder.path().join("holes.tif"), (650, 520), float);
     let path = folder.path();
     let every = [
         NUMBERS[0],
@@ -143,11 +144,11 @@ fn one_two_and_seven_shards_are_the_whole_file() {
     assert_same_bytes(
         path,
         &["holes.tif"],
-        &["--tile", "32", "--max-error", "0.1"],
+        &["--tile", "16", "--max-error", "0.1"],
         &every,
     );
     for options in [
-        &["--tile", "48", "--lossless", "--embed-model"][..],
+        &["--tile", "24", "--lossless", "--embed-model"][..],
         &["--tile", "32", "--bpp", "2", "--per-tile"],
         &["--tile", "32", "--profile", "fast", "--effort", "3"],
         &[
@@ -169,7 +170,8 @@ fn one_two_and_seven_shards_are_the_whole_file() {
 fn a_network_in_shards_is_the_whole_file() {
     let folder = tempfile::tempdir().unwrap();
     let float = Storage::metres(SampleType::F32, Some(f64::NAN));
-    holes(&folder.path().join("holes.tif"), (1300, 530), float);
+    // Trees of 2048 pixels, the seventh a few columns wide.
+    holes(&folder.path().join("holes.tif"), (12_300, 170), float);
     for options in [
         &["--method", "huvr-siren", "--max-error", "0.5"][..],
         &["--bits", "4", "--fixed-width"],
@@ -182,10 +184,10 @@ fn a_network_in_shards_is_the_whole_file() {
 fn a_mosaic_of_integers_in_shards_is_the_whole_file() {
     let folder = tempfile::tempdir().unwrap();
     let metres = Storage::metres(SampleType::I16, Some(-32768.0));
-    holes(&folder.path().join("holes.tif"), (421, 307), metres);
+    holes(&folder.path().join("holes.tif"), (450, 400), metres);
     let parts = quarters(folder.path(), "holes.tif");
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    for options in [&["--tile", "32"][..], &["--tile", "64", "--lossless"]] {
+    for options in [&["--tile", "16"][..], &["--tile", "24", "--lossless"]] {
         assert_same_bytes(folder.path(), &parts, options, &NUMBERS);
     }
     // The mosaic is the raster that was cut, but for its own description.
@@ -268,13 +270,13 @@ fn what_does_not_belong_together_is_refused() {
     let run = |arguments: &[&str]| terrane(path, arguments);
     stdout(&run(&["generate", "dem.tif", "--size", "300x200"]));
     let plan = |end: &[&str]| {
-        let start = ["shard", "plan", "dem.tif", "plan.json", "--tile", "32"];
+        let start = ["shard", "plan", "dem.tif", "plan.json", "--tile", "16"];
         run(&[&start[..], end].concat())
     };
     for rate in ["--bpp", "--rmse"] {
         assert!(complaint(&plan(&[rate, "1"])).contains("--per-tile"));
     }
-    assert!(complaint(&plan(&["--shards", "1000"])).contains("1000 for 70 tiles"));
+    assert!(complaint(&plan(&["--shards", "1000"])).contains("1000 for 6 trees"));
     assert!(complaint(&plan(&["--shard-tiles", "3"])).contains("a power of two"));
     stdout(&plan(&["--shards", "3", "--hash"]));
     let first = std::fs::read(path.join("plan.json")).unwrap();

@@ -171,10 +171,7 @@ impl TileEncoder {
         }
         let rate = self.rate_alone(tile);
         let coded = self.encode_layer(tile, rate)?;
-        Ok(
-            coded
-                .unwrap_or_else(|| self.encode_integers(tile, rate, self.integer_step(tile, rate))),
-        )
+        Ok(coded.unwrap_or_else(|| self.shortest_integers(tile, rate)))
     }
 
     /// A tile as integers.
@@ -183,7 +180,7 @@ impl TileEncoder {
             return self.encode_flat(tile, height);
         }
         let rate = self.rate_alone(tile);
-        self.encode_integers(tile, rate, self.integer_step(tile, rate))
+        self.shortest_integers(tile, rate)
     }
 
     /// The rate of a tile that is coded by itself.

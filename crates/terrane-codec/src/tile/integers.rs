@@ -56,6 +56,23 @@ impl TileEncoder {
         Candidate::new(Layer::Integers(integers), None, heights)
     }
 
+    /// A tile as integers of the step that gives the rate or, with an error bound, of the source's own where that is
+    /// shorter: rounding to another step adds noise.
+    pub(super) fn shortest_integers(&self, tile: &TileHeights, rate: Rate) -> Candidate {
+        let step_m = self.integer_step(tile, rate);
+        let coarsest = self.encode_integers(tile, rate, step_m);
+        let own = tile.exact_step(self.is_f32);
+        if !matches!(rate, Rate::MaxError(_)) || own <= 0.0 || own >= step_m {
+            return coarsest;
+        }
+        let exact = self.encode_integers(tile, rate, own);
+        if exact.bytes(tile) < coarsest.bytes(tile) {
+            exact
+        } else {
+            coarsest
+        }
+    }
+
     /// Steps of integers that are worth a try: the coarsest, and the source's own where it is hardly finer.
     pub(crate) fn integer_steps(&self, source: &TileHeights, rate: Rate) -> Vec<f64> {
         let step_m = self.integer_step(source, rate);

@@ -43,6 +43,11 @@ impl TreeEncoder<'_> {
 
     /// A tree by a wavelet at the encoder's rate; `None` where heights are beyond a wavelet.
     pub(super) fn code_wavelet(&self, source: &TreeSource) -> Result<Option<CodedTree>, Error> {
+        if let Some(height) = flat(source) {
+            // One step from nought: flat ground is exact at every level, at any rate.
+            let step_m = if height == 0.0 { 1.0 } else { height.abs() };
+            return self.rounded(source, step_m, Leaves::Free);
+        }
         let first = self.pyramid.storey(source.root.level);
         match self.encoder.rate_of_storey(first, source.heights()) {
             Rate::Step(step_m) => self.lossy(source, step_m, self.choice(), Leaves::Free),
@@ -314,7 +319,8 @@ impl TreeEncoder<'_> {
         };
         let above = finer.tiles.len() - finest_tiles(source);
         let above: usize = finer.tiles[..above].iter().map(CodedTile::bytes).sum();
-        let own = aim - above as f64 * 8.0 / pixels;
+        // The finest tiles end below what they aim at, by up to one of the steps that they can have.
+        let own = target * 0.999 - above as f64 * 8.0 / pixels;
         if own <= 0.0 {
             return Ok(Some(coded));
         }
@@ -425,7 +431,12 @@ impl TreeEncoder<'_> {
             matches!(rate, Rate::Lossless | Rate::MaxError(_)) && within.is_finite();
         if tries_integers {
             // What defeats a wavelet (noise, spikes) may be shorter as integers.
-            for step_m in self.encoder.integer_steps(heights, rate) {
+            let mut steps = self.encoder.integer_steps(heights, rate);
+            // Where a tree keeps the source's own step, so may its tiles.
+            if transform == Transform::Lossless && !steps.contains(&plan.scale.step_m) {
+                steps.push(plan.scale.step_m);
+            }
+            for step_m in steps {
                 let integers = self.encoder.encode_integers(heights, rate, step_m);
                 let integers = finish(&integers);
                 if !holds || integers.bytes() < best.bytes() {
@@ -435,6 +446,15 @@ impl TreeEncoder<'_> {
         }
         best
     }
+}
+
+/// The height of all valid pixels of a tree, where it is one.
+fn flat(source: &TreeSource) -> Option<f64> {
+    let mut valid = source.heights().iter().filter(|height| !height.is_nan());
+    let &first = valid.next()?;
+    valid
+        .all(|height| height.to_bits() == first.to_bits())
+        .then_some(first)
 }
 
 /// How many finest tiles a tree has; they come last.

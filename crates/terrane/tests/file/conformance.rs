@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use terrane_codec::context::Transform;
-use terrane_codec::format::{Coding, Layer, MemoryLimit, Method, Tokens};
+use terrane_codec::context::{Area, Codec, Part, Picture, Transform};
+use terrane_codec::format::{Coding, Layer, LevelTile, MemoryLimit, Method, Tokens};
 use terrane_codec::{FileModel, Profile, Rate, Terrain, TileEncoder};
 use terrane_networks::TrainedModel;
 
-use crate::{Raster, integers, open, tokens, whole};
+use crate::{Raster, integers, open, record, tokens, whole};
 
 #[derive(Serialize, Deserialize)]
 struct Case {
@@ -243,50 +243,79 @@ fn context_cases() -> Vec<Made> {
     ]
 }
 
-/// All symbols of full resolution as integers: of each tile the layer's, then the residual.
-fn symbols(terrain: &Terrain) -> Vec<i64> {
-    let model = TrainedModel::built_in();
-    let [count, channels] = model.token_shape();
+/// The wavelet's picture of a tile, from its record and those above it; `None` where a tile is not stored by one.
+fn picture(terrain: &Terrain, codec: &Codec, tile: LevelTile) -> Option<Picture> {
     let pyramid = &terrain.header().pyramid;
-    let mut all = Vec::new();
-    for number in 0..pyramid.tiles() {
-        let tile = pyramid.tile(number).unwrap();
-        let Some(record) = terrain
-            .reader()
-            .tile(tile)
-            .unwrap()
-            .filter(|_| tile.level == 0)
-        else {
-            continue;
-        };
-        if let Layer::Integers(integers) = &record.layer {
-            all.extend(&integers.values);
-        } else if let Layer::Tokens(bytes) = &record.layer {
-            let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
-            all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
-        } else if let Layer::Wavelet(details) = &record.layer {
-            let bytes = terrain
-                .reader()
-                .embedded_model(terrain.memory())
-                .unwrap()
-                .unwrap();
-            let model = terrane::MODELS
-                .load(&bytes, MemoryLimit::default())
-                .unwrap();
-            let window = pyramid.window(tile).unwrap();
-            let transform = if details.is_lossless {
+    let window = pyramid.window(tile).unwrap();
+    let size = [window.width, window.height];
+    let finer = usize::from(tile.level - pyramid.storey(tile.level));
+    let record = record(terrain, tile).unwrap();
+    let details = match record.map(|record| record.layer) {
+        Some(Layer::Wavelet(layer)) => {
+            let transform = if layer.is_lossless {
                 Transform::Lossless
             } else {
                 Transform::Lossy
             };
-            let size = [window.width, window.height];
-            let codec = model.context().unwrap();
-            let decoded = codec.decode(&details.bytes, size, transform, 0).unwrap();
-            all.extend(decoded.values);
-        } else {
-            panic!("the symbols of such a layer are not known here");
+            return Some(codec.decode(&layer.bytes, size, transform, finer).unwrap());
         }
-        all.extend(record.residual.iter().flat_map(|residual| &residual.values));
+        Some(Layer::Details(details)) => Some(details),
+        Some(_) => return None,
+        None => None,
+    };
+    let parent = pyramid.parent(tile)?;
+    let above = pyramid.window(parent).unwrap();
+    let coarser = details.as_ref().map_or(0, |details| details.coarser);
+    let whole = picture(terrain, codec, parent)?;
+    let whole = if coarser == 0 {
+        whole
+    } else {
+        whole.coarser(coarser)
+    };
+    let part = Part {
+        picture: &whole,
+        area: Area {
+            column: window.column / 2 - above.column,
+            row: window.row / 2 - above.row,
+            width: window.width.div_ceil(2),
+            height: window.height.div_ceil(2),
+        },
+    };
+    let decoded = match details {
+        Some(details) => codec.decode_details(part, &details.bytes, size, finer),
+        None => codec.plain(part, size, finer),
+    };
+    Some(decoded.unwrap())
+}
+
+/// All symbols of full resolution as integers: of each tile the layer's, or the wavelet's pixels, then the residual.
+fn symbols(terrain: &Terrain) -> Vec<i64> {
+    let model = TrainedModel::built_in();
+    let [count, channels] = model.token_shape();
+    let embedded = terrain.reader().embedded_model(terrain.memory()).unwrap();
+    let context = embedded.map(|bytes| {
+        let model = terrane::MODELS.load(&bytes, MemoryLimit::default());
+        model.unwrap()
+    });
+    let codec = context.as_ref().and_then(FileModel::context);
+    let pyramid = &terrain.header().pyramid;
+    let tiles = (0..pyramid.tiles()).map(|number| pyramid.tile(number).unwrap());
+    let mut all = Vec::new();
+    for tile in tiles.filter(|tile| tile.level == 0) {
+        let record = record(terrain, tile).unwrap();
+        match record.as_ref().map(|record| &record.layer) {
+            Some(Layer::Integers(integers)) => all.extend(&integers.values),
+            Some(Layer::Tokens(bytes)) => {
+                let tokens = Tokens::parse(bytes, &model.tables, count * channels).unwrap();
+                all.extend(tokens.symbols.iter().map(|&symbol| i64::from(symbol)));
+            }
+            Some(Layer::Wavelet(_) | Layer::Details(_)) | None => {
+                let picture = codec.and_then(|codec| picture(terrain, codec, tile));
+                all.extend(picture.iter().flat_map(|picture| &picture.values().values));
+            }
+        }
+        let residual = record.and_then(|record| record.residual);
+        all.extend(residual.iter().flat_map(|residual| &residual.values));
     }
     all
 }
@@ -347,14 +376,11 @@ fn golden_files_are_read_as_ever() {
             .map(i64::from_le_bytes)
             .collect();
         assert!(symbols(&terrain) == expected, "{name}: symbols");
-        let tile = terrain.header().pyramid.tile(0).unwrap();
-        if let (true, Some(first)) = (
-            name.contains("context-"),
-            terrain.reader().tile(tile).unwrap(),
-        ) {
+        let root = terrain.header().pyramid.tree(0).unwrap();
+        if let (true, Some(first)) = (name.contains("context-"), record(&terrain, root).unwrap()) {
             assert!(
                 matches!(first.layer, Layer::Wavelet(_)),
-                "{name}: no details"
+                "{name}: no picture"
             );
         }
         let heights = whole(&terrain);

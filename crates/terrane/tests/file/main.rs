@@ -4,6 +4,7 @@
 mod conformance;
 mod damage;
 mod extremes;
+mod overviews;
 mod rates;
 #[cfg(feature = "remote")]
 mod remote;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 
 use terrane_codec::encode::Encoding;
 use terrane_codec::format::{
-    Coding, ErrorBound, GeoKeys, Header, Method, ModelId, Pyramid, Samples, Statistics, Window,
+    Coding, ErrorBound, GeoKeys, Header, LevelTile, Method, ModelId, ParentMask, Pyramid, Record,
+    Samples, Statistics, Stored, Window,
 };
 use terrane_codec::journal::Journal;
 use terrane_codec::{
@@ -134,6 +136,7 @@ impl Raster {
                 _ => ErrorBound::None,
             },
             statistics: Statistics::default(),
+            overviews: Vec::new(),
             model: codec.model.as_ref().map(|model| ModelId {
                 sha256: model.sha256(),
                 name: model.name().to_owned(),
@@ -223,6 +226,32 @@ pub(crate) fn whole(terrain: &Terrain) -> Vec<f64> {
     terrain
         .read(0, Window::whole(width as usize, height as usize))
         .unwrap()
+}
+
+/// The record of a tile, read in the light of the tile above it; `None` where it has none.
+pub(crate) fn record(
+    terrain: &Terrain,
+    tile: LevelTile,
+) -> Result<Option<Record>, terrane_codec::Error> {
+    let pyramid = &terrain.header().pyramid;
+    let Some(bytes) = terrain.reader().bytes(tile)? else {
+        return Ok(None);
+    };
+    let is_tree = terrain.header().method.stored() == Stored::Wavelet;
+    let window = pyramid.window(tile)?;
+    let above = match pyramid.parent(tile).filter(|_| is_tree) {
+        None => None,
+        Some(parent) => terrain.tile(parent)?,
+    };
+    let mask = above.as_ref().map(|above| ParentMask {
+        missing: above.missing.as_deref(),
+        width: above.window.width,
+        column: window.column / 2 - above.window.column,
+        row: window.row / 2 - above.window.row,
+    });
+    let record = Record::parse(&bytes, pyramid.number(tile)?, window, mask.as_ref())?;
+    record.check_method(terrain.header().method)?;
+    Ok(Some(record))
 }
 
 /// The maximum difference of two rasters; gaps must be in the same pixels.

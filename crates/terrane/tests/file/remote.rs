@@ -1,132 +1,262 @@
 //! Files on a web server.
 
-use std::io::{BufRead, BufReader, Cursor, Read, Write};
+use std::io::{BufRead, BufReader, Cursor, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use terrane_codec::format::{
-    ByteSource, ErrorBound, GeoKeys, Header, IntegerScale, Integers, Layer, LevelTile, Method,
-    Pyramid, Reader, Record, Samples, Statistics, TileId, TileStatistics, Writer,
+    ByteSource, ErrorBound, GeoKeys, Header, LevelTile, Method, Pyramid, Reader, Samples,
+    Statistics, TileId, Window, Writer, record,
 };
-use terrane_codec::{RemoteFile, RemoteOptions, Terrain, TerrainOptions};
+use terrane_codec::{Rate, RemoteFile, RemoteOptions, Terrain, TerrainOptions};
+
+use crate::{Raster, context};
+
+/// What a server was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Asked {
+    requests: usize,
+    bytes: usize,
+    /// Requests that were sent before any of the others was answered are one round.
+    rounds: usize,
+}
 
 /// A server of one file that counts what it is asked.
 struct Server {
     address: String,
-    requests: Arc<AtomicU64>,
-    bytes: Arc<AtomicU64>,
+    state: Arc<Mutex<State>>,
 }
 
-fn serve(file: Vec<u8>) -> Server {
+struct State {
+    asked: Asked,
+    /// The last round that has an answer.
+    answered: usize,
+    last: Instant,
+}
+
+/// So long nothing must come before a round is answered.
+const QUIET: Duration = Duration::from_millis(50);
+
+impl Server {
+    fn asked(&self) -> Asked {
+        self.state.lock().unwrap().asked
+    }
+}
+
+fn serve(file: Arc<Vec<u8>>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/land/dem.trn", listener.local_addr().unwrap());
-    let (requests, bytes) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let counters = (Arc::clone(&requests), Arc::clone(&bytes));
+    let state = Arc::new(Mutex::new(State {
+        asked: Asked::default(),
+        answered: 0,
+        last: Instant::now(),
+    }));
+    let shared = Arc::clone(&state);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            // One connection may carry several requests.
-            loop {
-                let mut range = None;
-                let mut line = String::new();
-                if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                    break;
-                }
-                let is_head = line.starts_with("HEAD");
-                let is_there = line.contains("/land/dem.trn");
-                loop {
-                    line.clear();
-                    reader.read_line(&mut line).unwrap();
-                    if line.trim().is_empty() {
-                        break;
-                    }
-                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("range: bytes=") {
-                        let (from, to) = value.trim().split_once('-').unwrap();
-                        range =
-                            Some((from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap()));
-                    }
-                }
-                counters.0.fetch_add(1, Ordering::SeqCst);
-                let date = "Last-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\nETag: \"1\"\r\n";
-                if !is_there {
-                    write!(
-                        stream,
-                        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-                    )
-                    .unwrap();
-                    continue;
-                }
-                let (from, to) = range.map_or((0, file.len()), |(from, to)| {
-                    (from, (to + 1).min(file.len()))
-                });
-                let status = if range.is_some() {
-                    "206 Partial Content"
-                } else {
-                    "200 OK"
-                };
-                write!(
-                    stream,
-                    "HTTP/1.1 {status}\r\n{date}Content-Length: {}\r\nContent-Range: bytes {from}-{}/{}\r\nAccept-Ranges: bytes\r\n\r\n",
-                    to - from, to - 1, file.len()
-                )
-                .unwrap();
-                if !is_head {
-                    stream.write_all(&file[from..to]).unwrap();
-                    counters.1.fetch_add((to - from) as u64, Ordering::SeqCst);
-                }
-            }
-            let _ = reader.read(&mut [0; 1]);
+            let (file, state) = (Arc::clone(&file), Arc::clone(&shared));
+            std::thread::spawn(move || answer(stream.unwrap(), &file, &state));
         }
     });
-    Server {
-        address,
-        requests,
-        bytes,
+    Server { address, state }
+}
+
+/// Answers the requests of one connection, each when its round is complete.
+fn answer(mut stream: TcpStream, file: &[u8], state: &Mutex<State>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let mut range = None;
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        let is_head = line.starts_with("HEAD");
+        let is_there = line.contains("/land/dem.trn");
+        loop {
+            line.clear();
+            reader.read_line(&mut line).unwrap();
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("range: bytes=") {
+                let (from, to) = value.trim().split_once('-').unwrap();
+                range = Some((from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap()));
+            }
+        }
+        let (from, to) = range.map_or((0, file.len()), |(from, to)| {
+            (from, (to + 1).min(file.len()))
+        });
+        let round = {
+            let mut state = state.lock().unwrap();
+            let round = state.answered + 1;
+            state.asked.rounds = state.asked.rounds.max(round);
+            state.asked.requests += 1;
+            state.asked.bytes += if is_head || !is_there { 0 } else { to - from };
+            state.last = Instant::now();
+            round
+        };
+        loop {
+            let mut state = state.lock().unwrap();
+            let left = QUIET.saturating_sub(state.last.elapsed());
+            if left.is_zero() {
+                state.answered = state.answered.max(round);
+                break;
+            }
+            drop(state);
+            std::thread::sleep(left);
+        }
+        if !is_there {
+            write!(
+                stream,
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+            )
+            .unwrap();
+            continue;
+        }
+        let status = if range.is_some() {
+            "206 Partial Content"
+        } else {
+            "200 OK"
+        };
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\nETag: \"1\"\r\nContent-Length: {}\r\nContent-Range: bytes {from}-{}/{}\r\nAccept-Ranges: bytes\r\n\r\n",
+            to - from, to - 1, file.len()
+        )
+        .unwrap();
+        if !is_head {
+            stream.write_all(&file[from..to]).unwrap();
+        }
     }
 }
 
-/// A file of more than 600,000 tiles; small ones, so that it is made in seconds.
-fn country() -> Vec<u8> {
-    let side = 16;
-    let pyramid = Pyramid::new(775 * 16, 775 * 16, side, 1).unwrap();
-    assert!(pyramid.tiles() > 600_000);
+/// Pixels across the country, in tiles of 256.
+const COUNTRY: u32 = 671 * 256;
+/// The first tree across and down of the 4 by 4 of each storey that hold ground; all others hold bytes to be skipped.
+const GROUND: [usize; 3] = [60, 1, 0];
+
+/// Rough ground, of which a tile takes as many bytes as one of a survey at a metre.
+fn ground(size: usize) -> Terrain {
+    let raster = Raster::new(size, size, |column, row| {
+        let (x, y) = (column as f64, row as f64);
+        let noise = (column * 7919 + row * 104_729) % 1013;
+        700.0
+            + 90.0 * (x / 211.0).sin() * (y / 173.0).cos()
+            + 6.0 * (x / 17.0 + y / 29.0).sin()
+            + noise as f64 / 1013.0
+    });
+    let (file, _) = raster.encode(&context(Rate::Step(0.5)), 2);
+    crate::open(&file)
+}
+
+/// The records of the only tree of a file, each with its number.
+fn records(terrain: &Terrain) -> Vec<(u64, Vec<u8>)> {
+    let pyramid = &terrain.header().pyramid;
+    let tiles = pyramid.tree_tiles(pyramid.tree(0).unwrap());
+    tiles
+        .into_iter()
+        .map(|tile| {
+            let bytes = terrain.reader().bytes(tile).unwrap().unwrap_or_default();
+            (pyramid.number(tile).unwrap(), bytes)
+        })
+        .collect()
+}
+
+/// A file of more than 600,000 tiles and its grounds: a tree of four levels, and the one at the top.
+struct Country {
+    file: Arc<Vec<u8>>,
+    tree: Terrain,
+    top: Terrain,
+}
+
+static COUNTRY_FILE: LazyLock<Country> = LazyLock::new(|| {
+    let levels = Pyramid::levels_for(COUNTRY, COUNTRY, 256);
+    let pyramid = Pyramid::new(COUNTRY, COUNTRY, 256, levels).unwrap();
+    assert!(pyramid.tiles() > 600_000, "{}", pyramid.tiles());
+    let (width, _) = pyramid.size(8).unwrap();
+    let (tree, top) = (ground(2048), ground(width as usize));
     let header = Header {
         pyramid: pyramid.clone(),
-        method: Method::Integers,
-        affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
-        is_georeferenced: true,
-        pixel_is_point: false,
+        bound: ErrorBound::None,
         epsg: [2056, 0],
         geo_keys: GeoKeys::default(),
-        wkt: String::new(),
         samples: Samples::default(),
-        bound: ErrorBound::MaxError(0.1),
         statistics: Statistics::default(),
-        model: None,
+        ..tree.header().clone()
     };
-    let mut writer = Writer::create(Cursor::new(Vec::new()), header).unwrap();
-    for number in 0..pyramid.tiles() {
-        let values = (0..256)
-            .map(|index| (number as i64 % 1000) * 10 + index % 16)
-            .collect();
-        let record = Record {
-            statistics: TileStatistics::default(),
-            missing: None,
-            layer: Layer::Integers(Integers {
-                scale: IntegerScale::Step {
-                    origin_m: 0.0,
-                    step_m: 0.1,
-                },
-                values,
-            }),
-            residual: None,
+    let (of_tree, of_top) = (records(&tree), records(&top));
+    let mut writer = Writer::create(Cursor::new(Vec::new()), header, false).unwrap();
+    for number in 0..pyramid.trees() {
+        let root = pyramid.tree(number).unwrap();
+        let tiles = pyramid.tree_tiles(root);
+        let first = GROUND[usize::from(root.level) / 4];
+        let has_ground = |at: usize| (first..first + 4).contains(&at);
+        let records: Vec<Vec<u8>> = if has_ground(root.id.column) && has_ground(root.id.row) {
+            let of = if root.level == levels - 1 {
+                &of_top
+            } else {
+                &of_tree
+            };
+            assert_eq!(of.len(), tiles.len(), "{root:?}");
+            tiles
+                .iter()
+                .zip(of)
+                .map(|(&tile, (from, bytes))| {
+                    let to = pyramid.number(tile).unwrap();
+                    record::renumber(bytes.clone(), *from, to).unwrap()
+                })
+                .collect()
+        } else {
+            // Their lengths take as many bytes of the index as those of any record.
+            tiles.iter().map(|_| vec![0; 130]).collect()
         };
-        writer.tile(number, &record.to_bytes(number, 16)).unwrap();
+        writer.tree(number, &records).unwrap();
     }
-    writer.finish(Statistics::default()).unwrap().into_inner()
+    let none = vec![Default::default(); usize::from(levels) - 1];
+    let file = writer.finish(Statistics::default(), none).unwrap();
+    Country {
+        file: Arc::new(file.into_inner()),
+        tree,
+        top,
+    }
+});
+
+/// The country's file on a server, and opened.
+fn open_country() -> (Server, Terrain) {
+    let server = serve(Arc::clone(&COUNTRY_FILE.file));
+    let file = RemoteFile::open(&server.address).unwrap();
+    let options = TerrainOptions {
+        models: terrane::MODELS,
+        ..TerrainOptions::default()
+    };
+    let terrain = Terrain::open(Box::new(file), options).unwrap();
+    assert_eq!(server.asked().requests, 1);
+    assert_eq!(terrain.header().method, Method::Context);
+    (server, terrain)
+}
+
+/// The tile in the middle of the ground of a level's storey, where four trees meet, and the same tile of the ground alone.
+fn middle(level: u8) -> (LevelTile, &'static Terrain, LevelTile) {
+    let storey = level / 4;
+    let own = level % 4;
+    let tile = |level, at| LevelTile {
+        level,
+        id: TileId {
+            column: at,
+            row: at,
+        },
+    };
+    if storey == 2 {
+        return (tile(level, 0), &COUNTRY_FILE.top, tile(own, 0));
+    }
+    let across = 8 >> own;
+    let first = GROUND[usize::from(storey)] + 2;
+    (
+        tile(level, first * across),
+        &COUNTRY_FILE.tree,
+        tile(own, 0),
+    )
 }
 
 /// Whoever answers behind TLS is checked; that nobody does is an error, and no panic for want of cryptography.
@@ -148,41 +278,52 @@ fn an_address_behind_tls_is_tried() {
 }
 
 #[test]
-fn a_tile_of_a_country_takes_three_requests_and_little_more_than_the_head() {
-    let server = serve(country());
-    let terrain = Terrain::open(
-        Box::new(RemoteFile::open(&server.address).unwrap()),
-        TerrainOptions::default(),
-    )
-    .unwrap();
-    assert_eq!(server.requests.load(Ordering::SeqCst), 1);
-    let id = LevelTile {
-        level: 0,
-        id: TileId {
-            column: 700,
-            row: 400,
-        },
-    };
-    let tile = terrain.tile(id).unwrap().unwrap();
-    let number = 400 * 775 + 700;
-    assert!((tile.heights[3] - f64::from(number % 1000) - 0.3).abs() < 1e-9);
-    let (requests, bytes) = (
-        server.requests.load(Ordering::SeqCst),
-        server.bytes.load(Ordering::SeqCst),
-    );
-    assert!(
-        requests <= 3 && bytes <= 200_000,
-        "{requests} requests, {bytes} bytes"
-    );
-    eprintln!(
-        "one tile of {}: {requests} requests, {bytes} bytes",
-        terrain.header().pyramid.tiles()
-    );
+fn a_tile_of_a_country_takes_three_round_trips_at_any_level() {
+    let levels = COUNTRY_FILE.tree.header().pyramid.levels();
+    assert_eq!(levels, 4);
+    for level in 0..11 {
+        let (place, ground, own) = middle(level);
+        let (server, terrain) = open_country();
+        let tile = terrain.tile(place).unwrap().unwrap();
+        let expected = ground.tile(own).unwrap().unwrap();
+        assert_eq!(tile.heights, expected.heights, "level {level}");
+        let asked = server.asked();
+        assert!(
+            asked.rounds <= 3 && asked.requests <= 6 && asked.bytes <= 100_000,
+            "level {level}: {asked:?}"
+        );
+    }
+}
+
+#[test]
+fn a_screen_of_a_country_takes_three_round_trips_at_any_level() {
+    for level in 0..11 {
+        let (place, ..) = middle(level);
+        let (server, terrain) = open_country();
+        let (width, height) = terrain.header().pyramid.size(level).unwrap();
+        // Sixteen tiles around the place where four trees meet, or as many as there are.
+        let across = |at: usize, size: u32| {
+            let first = at.saturating_sub(2) * 256;
+            (first, (4 * 256).min(size as usize - first))
+        };
+        let (column, width) = across(place.id.column, width);
+        let (row, height) = across(place.id.row, height);
+        let window = Window {
+            column,
+            row,
+            width,
+            height,
+        };
+        let heights = terrain.read(level, window).unwrap();
+        assert!(heights.iter().all(|height| (500.0..900.0).contains(height)));
+        let asked = server.asked();
+        assert!(asked.rounds <= 3, "level {level}: {asked:?}");
+    }
 }
 
 #[test]
 fn an_address_without_a_file_is_an_error_that_names_it() {
-    let server = serve(vec![0; 100]);
+    let server = serve(Arc::new(vec![0; 100]));
     let address = server.address.replace("dem", "none");
     let error = Reader::open(Box::new(RemoteFile::open(&address).unwrap())).unwrap_err();
     assert!(error.to_string().contains(&address), "{error}");
