@@ -355,6 +355,7 @@ fn integers_belong_to_every_method() {
             values: vec![0; 256 * 256],
         }),
         residual: None,
+        corrections: None,
     };
     let bytes = tile.to_bytes(0, 256, None);
     record::check(&bytes, 0).unwrap();

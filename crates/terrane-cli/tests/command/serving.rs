@@ -724,6 +724,7 @@ fn write_without_overviews(
                 values: (0..side * side).map(|index| left + index % side).collect(),
             }),
             residual: None,
+            corrections: None,
         };
         let number = pyramid.number(place).unwrap();
         // Of one level: every tile is a tree, with the tile's number.

@@ -433,13 +433,18 @@ impl TreeEncoder<'_> {
             // What defeats a wavelet (noise, spikes) may be shorter as integers.
             let mut steps = self.encoder.integer_steps(heights, rate);
             // Where a tree keeps the source's own step, so may its tiles.
-            if transform == Transform::Lossless && !steps.contains(&plan.scale.step_m) {
+            if !is_lossy && !steps.contains(&plan.scale.step_m) {
                 steps.push(plan.scale.step_m);
             }
+            let limit = match rate {
+                Rate::MaxError(bound) => bound,
+                _ => 0.0,
+            };
             for step_m in steps {
                 let integers = self.encoder.encode_integers(heights, rate, step_m);
                 let integers = finish(&integers);
-                if !holds || integers.bytes() < best.bytes() {
+                let is_within = integers.measured.max_error_m <= limit;
+                if is_within && (!holds || integers.bytes() < best.bytes()) {
                     (holds, best) = (true, integers);
                 }
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use terrane_codec::context::{Area, Codec, Part, Picture, Transform};
-use terrane_codec::format::{Coding, Layer, LevelTile, MemoryLimit, Method, Tokens};
+use terrane_codec::format::{Coding, Layer, LevelTile, MemoryLimit, Method, Tokens, Window};
 use terrane_codec::{FileModel, Profile, Rate, Terrain, TileEncoder};
 use terrane_networks::TrainedModel;
 
@@ -21,6 +21,9 @@ struct Case {
     /// And by this much at any pixel.
     peak_m: f64,
 }
+
+/// By how much heights of overviews may differ.
+const OVERVIEW_M: f64 = 1e-6;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
@@ -182,7 +185,7 @@ fn context_cases() -> Vec<Made> {
     vec![
         (
             "context-bound",
-            "details, what they leave over, a mask, overviews, an embedded model",
+            "trees of wavelets with corrections, masks, overviews, an embedded model",
             // Smooth, so that a wavelet is shorter than integers.
             Raster::new(140, 75, |x, y| {
                 let (x, y) = (x as f64, y as f64);
@@ -192,7 +195,40 @@ fn context_cases() -> Vec<Made> {
                 300.0 + 9.0 * (x / 31.0).sin() * (y / 19.0).cos() + 0.3 * (x / 3.0 + y / 5.0).sin()
             }),
             small(Rate::MaxError(0.1)),
-            128,
+            32,
+        ),
+        (
+            "context-lake",
+            "flat areas within wavelets, three storeys",
+            Raster::new(333, 210, |x, y| {
+                let (x, y) = (x as f64, y as f64);
+                if (x - 90.0).hypot(y - 80.0) < 40.0 {
+                    return 301.25;
+                }
+                300.0 + 9.0 * (x / 31.0).sin() * (y / 19.0).cos() + 0.3 * (x / 3.0 + y / 5.0).sin()
+            }),
+            small(Rate::MaxError(0.2)),
+            64,
+        ),
+        (
+            "context-deep",
+            "storeys above storeys, tiles without details, gaps that whole tiles fall into",
+            Raster::new(400, 330, |x, y| {
+                let (x, y) = (x as f64, y as f64);
+                if (x - 130.0).hypot(y - 150.0) < 70.0 {
+                    return f64::NAN;
+                }
+                300.0 + 0.01 * x + 12.0 * (-(x - 300.0).hypot(y - 200.0) / 40.0).exp()
+            }),
+            small(Rate::Rmse(0.05)),
+            16,
+        ),
+        (
+            "context-per-tile",
+            "finest tiles with steps of their own",
+            raster(170, 130),
+            small(Rate::Rmse(0.05)),
+            32,
         ),
         (
             "context-rmse",
@@ -288,7 +324,8 @@ fn picture(terrain: &Terrain, codec: &Codec, tile: LevelTile) -> Option<Picture>
     Some(decoded.unwrap())
 }
 
-/// All symbols of full resolution as integers: of each tile the layer's, or the wavelet's pixels, then the residual.
+/// All symbols of full resolution as integers: of each tile the layer's, or the wavelet's pixels, then the residual or
+/// the corrections.
 fn symbols(terrain: &Terrain) -> Vec<i64> {
     let model = TrainedModel::built_in();
     let [count, channels] = model.token_shape();
@@ -314,10 +351,29 @@ fn symbols(terrain: &Terrain) -> Vec<i64> {
                 all.extend(picture.iter().flat_map(|picture| &picture.values().values));
             }
         }
-        let residual = record.and_then(|record| record.residual);
+        let residual = record.as_ref().and_then(|record| record.residual.as_ref());
         all.extend(residual.iter().flat_map(|residual| &residual.values));
+        let corrections = record
+            .as_ref()
+            .and_then(|record| record.corrections.as_ref());
+        if let Some(corrections) = corrections {
+            let bumps = corrections.bumps.iter().flatten();
+            all.extend(bumps.chain(&corrections.pixels));
+        }
     }
     all
+}
+
+/// Heights of all levels above full resolution, one after another.
+fn overviews(terrain: &Terrain) -> Vec<f64> {
+    let pyramid = &terrain.header().pyramid;
+    (1..pyramid.levels())
+        .flat_map(|level| {
+            let (width, height) = pyramid.size(level).unwrap();
+            let window = Window::whole(width as usize, height as usize);
+            terrain.read(level, window).unwrap()
+        })
+        .collect()
 }
 
 fn add((name, tests, raster, codec, side): &Made) {
@@ -352,6 +408,11 @@ fn add((name, tests, raster, codec, side): &Made) {
         .collect();
     std::fs::write(folder.join("symbols.i64"), bytes(&symbols(&terrain))).unwrap();
     std::fs::write(folder.join("heights.f64"), heights).unwrap();
+    let overviews: Vec<u8> = overviews(&terrain)
+        .iter()
+        .flat_map(|height| height.to_le_bytes())
+        .collect();
+    std::fs::write(folder.join("overviews.f64"), overviews).unwrap();
     std::fs::write(folder.join("case.toml"), toml::to_string(&case).unwrap()).unwrap();
     std::fs::write(folder.join("input.trn"), file).unwrap();
 }
@@ -383,6 +444,16 @@ fn golden_files_are_read_as_ever() {
                 "{name}: no picture"
             );
         }
+        let expected = numbers(&folder.join("overviews.f64")).map(f64::from_le_bytes);
+        let coarse = overviews(&terrain);
+        assert_eq!(coarse.len(), expected.len(), "{name}");
+        for (ours, golden) in coarse.iter().zip(expected) {
+            let is_near = (ours - golden).abs() <= case.peak_m + OVERVIEW_M;
+            assert!(
+                is_near || ours.is_nan() && golden.is_nan(),
+                "{name}: {ours} {golden}"
+            );
+        }
         let heights = whole(&terrain);
         let expected: Vec<f64> = numbers(&folder.join("heights.f64"))
             .map(f64::from_le_bytes)
@@ -408,7 +479,7 @@ fn golden_files_are_read_as_ever() {
     assert!(seen >= cases().len(), "{seen} cases");
 }
 
-fn numbers(path: &Path) -> impl Iterator<Item = [u8; 8]> {
+fn numbers(path: &Path) -> impl ExactSizeIterator<Item = [u8; 8]> + use<> {
     let bytes = std::fs::read(path).unwrap();
     bytes
         .chunks_exact(8)
