@@ -30,7 +30,9 @@ impl Flats {
                     let touches = neighbours(pixel, width, heights.len())
                         .any(|other| mask[other] && !same(pixel, other));
                     if touches {
-                        area.iter().for_each(|&pixel| mask[pixel] = false);
+                        for &pixel in &area {
+                            mask[pixel] = false;
+                        }
                         break;
                     }
                     mask[pixel] = true;

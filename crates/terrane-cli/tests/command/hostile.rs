@@ -370,7 +370,8 @@ fn integers_belong_to_every_method() {
 #[test]
 fn a_small_raster_cannot_ask_for_much_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let (width, rows) = (1_u32 << 30, 64_u32);
+    // Of one row: what waits for the overviews is a sixteenth of it.
+    let (width, rows) = (1_u32 << 30, 1_u32);
     let side = 1_u32 << 16;
     let blocks = (width / side) as usize;
     // A TIFF of one directory whose tiles are all absent.
@@ -383,7 +384,7 @@ fn a_small_raster_cannot_ask_for_much_memory() {
         (262, 3, 1, 1),
         (277, 3, 1, 1),
         (322, 4, 1, side),
-        (323, 4, 1, 64),
+        (323, 4, 1, 16),
         (324, 4, blocks as u32, 0),
         (325, 4, blocks as u32, 0),
         (339, 3, 1, 1),
@@ -407,8 +408,11 @@ fn a_small_raster_cannot_ask_for_much_memory() {
     assert!(file.len() < 100_000);
     let text = complaint(&limited(
         folder.path(),
-        &["encode", "sea.tif", "x.trn", "--memory-limit", "0.2"],
+        &["encode", "sea.tif", "x.trn", "--memory-limit", "0.02"],
     ));
-    assert!(text.contains("--memory-limit"), "{text}");
+    assert!(
+        text.contains("the overviews of so wide a raster") && text.contains("--memory-limit"),
+        "{text}"
+    );
     no_unfinished_file(folder.path());
 }

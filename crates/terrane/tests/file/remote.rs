@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use terrane_codec::format::{
-    ByteSource, ErrorBound, GeoKeys, Header, LevelTile, Method, Pyramid, Reader, Samples,
-    Statistics, TileId, Window, Writer, record,
+    ByteSource, ErrorBound, GeoKeys, Header, LevelTile, Method, OverviewStatistics, Pyramid,
+    Reader, Samples, Statistics, TileId, Window, Writer, record,
 };
 use terrane_codec::{Rate, RemoteFile, RemoteOptions, Terrain, TerrainOptions};
 
@@ -213,7 +213,7 @@ static COUNTRY_FILE: LazyLock<Country> = LazyLock::new(|| {
         };
         writer.tree(number, &records).unwrap();
     }
-    let none = vec![Default::default(); usize::from(levels) - 1];
+    let none = vec![OverviewStatistics::default(); usize::from(levels) - 1];
     let file = writer.finish(Statistics::default(), none).unwrap();
     Country {
         file: Arc::new(file.into_inner()),
