@@ -294,15 +294,12 @@ impl Terrain {
             source: Box::new(source),
         };
         let read;
-        let bytes = match records.get(&tile) {
-            Some(bytes) => bytes,
-            None => {
-                read = self
-                    .reader
-                    .bytes(tile)
-                    .map_err(|error| damaged(error.into()))?;
-                &read
-            }
+        let bytes = if let Some(bytes) = records.get(&tile) {
+            bytes
+        } else {
+            let bytes = self.reader.bytes(tile);
+            read = bytes.map_err(|error| damaged(error.into()))?;
+            &read
         };
         if parent.is_some() && above.is_none() {
             // Nothing lies below a tile without data.

@@ -4,7 +4,8 @@ use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
 use crate::matrix::Matrix;
 use crate::wavelet::{
-    BANDS, GROWTH, Subbands, forward_53, forward_97, inverse_53, inverse_97, subband_sizes,
+    BANDS, GROWTH, Subbands, forward_53, forward_97, inverse_53, inverse_97, low_positions,
+    subband_sizes,
 };
 
 /// The transform goes on until neither side of the LL band is longer than this.
@@ -89,6 +90,11 @@ impl Transform {
                 }
             }
         })
+    }
+
+    /// Where the samples of an LL band lie along an axis, from where the pixels of the picture do.
+    pub fn low_positions(self, positions: &[f64]) -> Vec<f64> {
+        low_positions(positions, self == Self::Lossless)
     }
 
     /// By how much a picture's LL band is larger than itself.

@@ -272,6 +272,44 @@ pub(crate) fn inverse_97(mut subbands: Subbands<i64>) -> Matrix<i64> {
     inverse::<Inverse97>(subbands)
 }
 
+/// Where the samples of a line's low half lie, from where those of the line do: what the forward transform makes of the
+/// positions themselves. At the ends of a line, where it is mirrored, they lie further inside.
+pub(crate) fn low_positions(positions: &[f64], is_53: bool) -> Vec<f64> {
+    let mut even: Vec<f64> = positions.iter().step_by(2).copied().collect();
+    let mut odd: Vec<f64> = positions.iter().skip(1).step_by(2).copied().collect();
+    if odd.is_empty() {
+        return even;
+    }
+    // A constant, to divide by what the lifting steps make of it.
+    let (mut even_one, mut odd_one) = (vec![1.0; even.len()], vec![1.0; odd.len()]);
+    if is_53 {
+        lift_line::<Mean53>(&mut even, &mut odd);
+        lift_line::<Mean53>(&mut even_one, &mut odd_one);
+    } else {
+        lift_line::<Forward97>(&mut even, &mut odd);
+        lift_line::<Forward97>(&mut even_one, &mut odd_one);
+    }
+    even.iter().zip(&even_one).map(|(a, one)| a / one).collect()
+}
+
+/// The forward 5/3 without its rounding.
+struct Mean53;
+impl Lifting for Mean53 {
+    type Number = f64;
+    const STEPS: usize = 2;
+    #[inline(always)]
+    fn changes_odd(step: usize) -> bool {
+        step == 0
+    }
+    #[inline(always)]
+    fn update(step: usize, value: f64, a: f64, b: f64) -> f64 {
+        match step {
+            0 => value - f64::midpoint(a, b),
+            _ => value + (a + b) / 4.0,
+        }
+    }
+}
+
 /// The forward 5/3, which is reversible.
 pub(crate) fn forward_53(image: &Matrix<i64>) -> Subbands<i64> {
     forward::<Forward53>(image)

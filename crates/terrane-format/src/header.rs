@@ -359,39 +359,8 @@ impl Header {
 
     /// Reads a head from the first bytes of a file.
     pub(crate) fn parse(start: &[u8]) -> Result<Head> {
-        if !start.starts_with(&MAGIC) {
-            return Err(Error::NotTerrane);
-        }
-        let mut cursor = Cursor::new(start, "head");
-        cursor.take(MAGIC.len())?;
-        // The version comes before the checksum: a later one may have it elsewhere.
-        let version = cursor.u16()?;
-        if version != VERSION {
-            return Err(Error::Unsupported {
-                what: "format version",
-                value: version.to_string(),
-            });
-        }
-        let length = usize::from(cursor.u16()?);
-        if !(FIXED + CRC..=limits::HEAD).contains(&length) {
-            return Err(cursor.malformed("it cannot have such a length"));
-        }
-        let Some(head) = start.get(..length) else {
-            return Err(Error::Length {
-                expected: length as u64,
-                found: start.len() as u64,
-            });
-        };
-        let (checked, crc) = head.split_at(length - CRC);
-        let expected = Cursor::new(crc, "head").u32()?;
-        let found = crc32c(checked);
-        if expected != found {
-            return Err(Error::Checksum {
-                what: "head",
-                expected,
-                found,
-            });
-        }
+        let checked = checked(start)?;
+        let length = checked.len() + CRC;
         let mut cursor = Cursor::new(checked, "head");
         cursor.take(LENGTH_OFFSET + 2)?;
         let page_count = cursor.u32()?;
@@ -508,6 +477,44 @@ impl Header {
         }
         pages.ok_or_else(|| cursor.malformed("it has no index"))
     }
+}
+
+/// The bytes of a head without its checksum, which must be right.
+fn checked(start: &[u8]) -> Result<&[u8]> {
+    if !start.starts_with(&MAGIC) {
+        return Err(Error::NotTerrane);
+    }
+    let mut cursor = Cursor::new(start, "head");
+    cursor.take(MAGIC.len())?;
+    // The version comes before the checksum: a later one may have it elsewhere.
+    let version = cursor.u16()?;
+    if version != VERSION {
+        return Err(Error::Unsupported {
+            what: "format version",
+            value: version.to_string(),
+        });
+    }
+    let length = usize::from(cursor.u16()?);
+    if !(FIXED + CRC..=limits::HEAD).contains(&length) {
+        return Err(cursor.malformed("it cannot have such a length"));
+    }
+    let Some(head) = start.get(..length) else {
+        return Err(Error::Length {
+            expected: length as u64,
+            found: start.len() as u64,
+        });
+    };
+    let (checked, crc) = head.split_at(length - CRC);
+    let expected = Cursor::new(crc, "head").u32()?;
+    let found = crc32c(checked);
+    if expected != found {
+        return Err(Error::Checksum {
+            what: "head",
+            expected,
+            found,
+        });
+    }
+    Ok(checked)
 }
 
 fn flag(cursor: &mut Cursor) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! A record back to heights.
 
 use terrane_format::record::Record;
-use terrane_format::{ErrorBound, Method, Window};
+use terrane_format::{ErrorBound, LevelTile, Method, Pyramid, TileId, Window};
 
 use super::Tile;
 use crate::Error;
@@ -36,11 +36,9 @@ impl TileDecoder {
     ///
     /// [`TileEncoder::encode`]: super::TileEncoder::encode
     pub fn decode_alone(&self, bytes: &[u8], window: Window) -> Result<Tile, Error> {
-        let place = Place {
-            number: 0,
-            window,
-            depth: 0,
-        };
+        let pyramid = alone(window)?;
+        let id = TileId { column: 0, row: 0 };
+        let place = Place::of(&pyramid, LevelTile { level: 0, id })?;
         let branch = self.branch(&place, Some(bytes), None)?;
         branch.map(|branch| branch.tile).ok_or(Error::NoModel)
     }
@@ -61,4 +59,17 @@ impl TileDecoder {
         let model = self.model.as_ref();
         DECODING_BYTES * (side * side) as u64 + model.map_or(0, FileModel::working_bytes)
     }
+}
+
+/// The one tile of a file of its own.
+pub(super) fn alone(window: Window) -> Result<Pyramid, Error> {
+    let side = window.width.max(window.height).next_multiple_of(2).max(16);
+    let size = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let side = u16::try_from(side).unwrap_or(u16::MAX);
+    Ok(Pyramid::new(
+        size(window.width),
+        size(window.height),
+        side,
+        1,
+    )?)
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use terrane_format::record::{CodedRecord, Layer, Record, Residual};
 use terrane_format::tokens::Coding;
-use terrane_format::{Corrections, Flats, LevelTile, Method, ParentMask, Pyramid, TileId, Window};
+use terrane_format::{Corrections, Flats, LevelTile, Method, ParentMask, TileId, Window};
 
-use super::decoder::TileDecoder;
+use super::decoder::{TileDecoder, alone};
 use super::heights::{TileHeights, range};
 use super::residual;
 use crate::Error;
@@ -144,10 +144,7 @@ impl TileEncoder {
     /// Codes the heights of a window as a file of one tile does, NaN where there is no data, and measures what comes back;
     /// `None` where there is no data at all.
     pub fn encode(&self, heights: &[f64], window: Window) -> Result<Option<CodedTile>, Error> {
-        let side = window.width.max(window.height).next_multiple_of(2).max(16);
-        let size = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let side = u16::try_from(side).unwrap_or(u16::MAX);
-        let pyramid = Pyramid::new(size(window.width), size(window.height), side, 1)?;
+        let pyramid = alone(window)?;
         let trees = TreeEncoder {
             encoder: self,
             pyramid: &pyramid,
@@ -167,7 +164,7 @@ impl TileEncoder {
     pub(crate) fn candidate(&self, tile: &TileHeights) -> Result<Candidate, Error> {
         if let Some(height) = tile.flat() {
             // Water stays flat, at its height, at any rate.
-            return Ok(self.encode_flat(tile, height));
+            return Ok(Self::encode_flat(tile, height));
         }
         let rate = self.rate_alone(tile);
         let coded = self.encode_layer(tile, rate)?;
@@ -177,7 +174,7 @@ impl TileEncoder {
     /// A tile as integers.
     pub(crate) fn integers_alone(&self, tile: &TileHeights) -> Candidate {
         if let Some(height) = tile.flat() {
-            return self.encode_flat(tile, height);
+            return Self::encode_flat(tile, height);
         }
         let rate = self.rate_alone(tile);
         self.shortest_integers(tile, rate)

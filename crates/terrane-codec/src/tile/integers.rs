@@ -85,7 +85,7 @@ impl TileEncoder {
     }
 
     /// A tile whose heights are all the same.
-    pub(crate) fn encode_flat(&self, tile: &TileHeights, height: f64) -> Candidate {
+    pub(crate) fn encode_flat(tile: &TileHeights, height: f64) -> Candidate {
         let integers = Integers {
             scale: IntegerScale::Step {
                 origin_m: height,

@@ -4,7 +4,7 @@ use terrane_context::{Area, Codec, Matrix, Part, Picture, Transform};
 use terrane_format::record::{Details, Layer, Record, WaveletLayer};
 use terrane_format::{LevelTile, ParentMask, Pyramid, Window};
 
-use super::overview::{Above, Extended};
+use super::overview::{Above, Axis, Extended};
 use crate::Error;
 use crate::model::{FileModel, ModelError};
 use crate::tile::{Tile, TileDecoder, residual};
@@ -59,16 +59,20 @@ impl Scale {
 
 /// A tile's place in its tree.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Place<'a> {
+    pub(crate) pyramid: &'a Pyramid,
+    pub(crate) tile: LevelTile,
     pub(crate) number: u64,
     pub(crate) window: Window,
     /// Levels below it in its tree.
     pub(crate) depth: u8,
 }
 
-impl Place {
-    pub(crate) fn of(pyramid: &Pyramid, tile: LevelTile) -> Result<Self, Error> {
+impl<'a> Place<'a> {
+    pub(crate) fn of(pyramid: &'a Pyramid, tile: LevelTile) -> Result<Self, Error> {
         Ok(Self {
+            pyramid,
+            tile,
             number: pyramid.number(tile)?,
             window: pyramid.window(tile)?,
             depth: tile.level - pyramid.storey(tile.level),
@@ -133,9 +137,21 @@ impl Branch {
                 row,
             })
         });
-        let extended = Extended::new(&heights, window.width, above);
+        let axis = |is_rows: bool| {
+            let above = above.as_ref().map(|above| {
+                let [columns, rows] = above.picture.axes();
+                if is_rows {
+                    (rows, above.row)
+                } else {
+                    (columns, above.column)
+                }
+            });
+            Axis::of(place.pyramid, place.tile, scale.transform, is_rows, above)
+        };
+        let extended = Extended::new(&heights, [axis(false), axis(true)], above);
+        let shown = extended.shown(place.depth, scale.transform);
         Self {
-            tile: Tile::of_heights(window, extended.shown(place.depth), missing),
+            tile: Tile::of_heights(window, shown, missing),
             below: Some(Below {
                 scale,
                 picture,

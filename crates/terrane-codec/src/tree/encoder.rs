@@ -328,7 +328,7 @@ impl TreeEncoder<'_> {
         let valid = source.heights().iter().copied();
         let (low, high) = range(valid.filter(|height| !height.is_nan()));
         let offset = ((low / 2.0 + high / 2.0) / step_m).round();
-        (step_m.is_normal() && step_m > 0.0 && offset.abs() < 1e12).then(|| Scale {
+        (step_m.is_normal() && step_m > 0.0 && offset.abs() < 1e12).then_some(Scale {
             transform,
             step_m,
             offset: offset as i64,
@@ -513,7 +513,7 @@ impl TreeEncoder<'_> {
         };
         let coded = match plan.leaves {
             Leaves::Free | Leaves::Within(_) => leaf(0),
-            Leaves::Rmse(_) | Leaves::Bpp(_) => self.search_leaf(plan.leaves, place, leaf),
+            Leaves::Rmse(_) | Leaves::Bpp(_) => Self::search_leaf(plan.leaves, place, leaf),
         };
         Ok((coded.ok_or_else(outside)?, None))
     }

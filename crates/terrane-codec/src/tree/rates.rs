@@ -11,7 +11,7 @@ use super::source::TreeSource;
 use crate::Error;
 use crate::measured::Measured;
 use crate::step_search::{Slope, StepSearch};
-use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileHeights, residual};
+use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileEncoder, TileHeights, residual};
 
 /// How often a step is tried.
 const MAX_TRIES: usize = 9;
@@ -329,7 +329,6 @@ impl TreeEncoder<'_> {
 
     /// The step of its own at which a finest tile reaches what it must, by halving.
     pub(super) fn search_leaf(
-        &self,
         leaves: Leaves,
         place: &Place,
         code: impl Fn(u16) -> Option<CodedTile>,
@@ -417,7 +416,7 @@ impl TreeEncoder<'_> {
             let is_flat = heights
                 .valid(&coded.heights)
                 .all(|decoded| decoded.to_bits() == height.to_bits());
-            let flat = finish(&self.encoder.encode_flat(heights, height));
+            let flat = finish(&TileEncoder::encode_flat(heights, height));
             let own = finish(&coded);
             return if is_flat && own.bytes() < flat.bytes() {
                 own

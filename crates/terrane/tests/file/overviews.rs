@@ -10,6 +10,7 @@ use crate::{Raster, context, integers, open};
 /// Small tiles have many borders: trees of 128 pixels, and overviews in two storeys.
 const SIDE: u16 = 16;
 const SIZE: (usize, usize) = (464, 400);
+
 fn encoded(codec: &TileEncoder, step_m: f64, height_at: impl Fn(f64, f64) -> f64) -> Terrain {
     let raster = Raster::new(SIZE.0, SIZE.1, |x, y| {
         (height_at(x as f64, y as f64) / step_m).round() * step_m
@@ -65,7 +66,9 @@ fn assert_none(wrong: &[String]) {
 
 #[test]
 fn a_plane_lies_right_in_every_overview() {
-    let plane = |x: f64, y: f64| 500.0 + 3.0 * x - 2.0 * y;
+    // Not in whole metres: the 5/3 rounds to the source's step.
+    let slope = 1.0 / 64.0;
+    let plane = |x: f64, y: f64| 500.0 + (3.0 + slope) * x - (2.0 + slope) * y;
     let mut wrong = Vec::new();
     for (name, codec, step_m) in codecs() {
         let terrain = encoded(&codec, step_m, plane);
@@ -138,6 +141,7 @@ fn a_wave_lies_right_in_every_overview() {
     let wave = |x: f64, _: f64| 300.0 + 10.0 * (TAU * x / period).sin();
     let mut wrong = Vec::new();
     for (name, codec, step_m) in codecs() {
+        // With tiles of 16 pixels half of the coarsest overview lies beside borders, where a wave is bent and a plane is not.
         let terrain = encoded(&codec, step_m, wave);
         for above in 1..4 {
             let (heights, width) = level(&terrain, above);
@@ -146,25 +150,28 @@ fn a_wave_lies_right_in_every_overview() {
             let near = |column: usize, every: usize| {
                 column > 1 && column + 2 < width && (column + 2) % every < 4
             };
-            for (place, shift) in [
+            for (place, most, shift) in [
                 (
                     "everywhere",
+                    0.015,
                     wave_shift((&heights, width), (above, period), |_| true),
                 ),
                 (
                     "beside tiles' borders",
+                    0.02,
                     wave_shift((&heights, width), (above, period), |column| {
                         near(column, side)
                     }),
                 ),
                 (
                     "beside trees' borders",
+                    0.05,
                     wave_shift((&heights, width), (above, period), |column| {
                         near(column, tree)
                     }),
                 ),
             ] {
-                if shift.abs() > 0.01 {
+                if shift.abs() > most {
                     wrong.push(format!(
                         "{name}, level {above}, {place}: by {shift:.4} pixels"
                     ));
