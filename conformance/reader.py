@@ -208,6 +208,47 @@ class Place:
     y0: int
 
 
+class Pyramid:
+    """The levels, tiles and trees of a raster (section 8)."""
+
+    def __init__(self, columns, rows, side, levels):
+        self.side, self.levels, self.tiles = side, [], 0
+        storey = next(s for s in (4, 3, 2, 1) if side * 2 ** (s - 1) <= MAX_SIDE)
+        for k in range(levels):
+            width, height = -(-columns // 2**k), -(-rows // 2**k)
+            across, down = -(-width // side), -(-height // side)
+            root = min(k - k % storey + storey - 1, levels - 1)
+            self.levels.append(Level(width, height, across, down, self.tiles, k % storey, root))
+            self.tiles += across * down
+        self.first_trees, self.trees = {}, 0  # the first tree of each level of roots
+        for k, level in enumerate(self.levels):
+            if level.root == k:
+                self.first_trees[k] = self.trees
+                self.trees += level.columns * level.rows
+
+    def tree(self, number):
+        """The numbers of the tiles of a tree, in its order."""
+        k = max(k for k, first in self.first_trees.items() if first <= number)
+        r, c = divmod(number - self.first_trees[k], self.levels[k].columns)
+        tiles = []
+        for l in range(k, k - self.levels[k].depth - 1, -1):
+            level, n = self.levels[l], 2 ** (k - l)
+            for row in range(r * n, min((r + 1) * n, level.rows)):
+                for column in range(c * n, min((c + 1) * n, level.columns)):
+                    tiles.append(level.first + row * level.columns + column)
+        return tiles
+
+    def place(self, k, column, row):
+        """Where a tile lies."""
+        level, side = self.levels[k], self.side
+        number = level.first + row * level.columns + column
+        n = 2 ** (level.root - k)
+        tree = self.first_trees[level.root] + row // n * self.levels[level.root].columns + column // n
+        width, height = min(side, level.width - column * side), min(side, level.height - row * side)
+        x0, y0 = column % 2 * side // 2, row % 2 * side // 2
+        return Place(k, column, row, number, tree, level.depth, width, height, k == level.root, x0, y0)
+
+
 class Head:
     """The first bytes of a file, given all of its bytes."""
 
@@ -239,9 +280,9 @@ class Head:
         require(MIN_SIDE <= self.side <= MAX_SIDE, "side", LimitExceeded)
         require(self.side % 2 == 0, "an odd side")
         require(1 <= levels <= MAX_LEVELS, "levels", LimitExceeded)
-        self.levels, self.tiles = self.grids(levels)
-        require(self.tiles <= MAX_TILES, "tiles", LimitExceeded)
-        self.first_trees, self.trees = self.storeys()
+        self.pyramid = Pyramid(self.columns, self.rows, self.side, levels)
+        self.levels, self.trees = self.pyramid.levels, self.pyramid.trees
+        require(self.pyramid.tiles <= MAX_TILES, "tiles", LimitExceeded)
         require(pages <= MAX_PAGES, "pages", LimitExceeded)
         require(self.trees_per_page and pages == -(-self.trees // self.trees_per_page), "pages do not cover the trees")
 
@@ -260,48 +301,6 @@ class Head:
             require(page.offset >= end, "a page overlaps another or the head")
             end = page.offset + page.length
         require(end <= self.length, "a page outside the file")
-
-    def grids(self, levels):
-        """All levels, and the number of all tiles (section 8.1)."""
-        storey = next(s for s in (4, 3, 2, 1) if self.side * 2 ** (s - 1) <= MAX_SIDE)
-        found, first = [], 0
-        for k in range(levels):
-            width, height = -(-self.columns // 2**k), -(-self.rows // 2**k)
-            columns, rows = -(-width // self.side), -(-height // self.side)
-            depth = k % storey
-            root = min(k - depth + storey - 1, levels - 1)
-            found.append(Level(width, height, columns, rows, first, depth, root))
-            first += columns * rows
-        return found, first
-
-    def storeys(self):
-        """The number of the first tree of each level of roots, the finest first, and that of all trees (section 8.2)."""
-        firsts, first = {}, 0
-        for k, level in enumerate(self.levels):
-            if level.root == k:
-                firsts[k] = first
-                first += level.columns * level.rows
-        return firsts, first
-
-    def tree(self, number):
-        """The numbers of the tiles of a tree, in its order."""
-        k = max(k for k, first in self.first_trees.items() if first <= number)
-        r, c = divmod(number - self.first_trees[k], self.levels[k].columns)
-        for l in range(k, k - self.levels[k].depth - 1, -1):
-            level, n = self.levels[l], 2 ** (k - l)
-            for row in range(r * n, min((r + 1) * n, level.rows)):
-                for column in range(c * n, min((c + 1) * n, level.columns)):
-                    yield level.first + row * level.columns + column
-
-    def place(self, k, column, row):
-        """Where a tile lies."""
-        level, side = self.levels[k], self.side
-        number = level.first + row * level.columns + column
-        n = 2 ** (level.root - k)
-        tree = self.first_trees[level.root] + row // n * self.levels[level.root].columns + column // n
-        width, height = min(side, level.width - column * side), min(side, level.height - row * side)
-        x0, y0 = column % 2 * side // 2, row % 2 * side // 2
-        return Place(k, column, row, number, tree, level.depth, width, height, k == level.root, x0, y0)
 
     def chunks(self, cursor):
         """Reads all chunks; they fill the head."""
@@ -1152,6 +1151,27 @@ class FlatAreas:
 # Sections 9, 10 and 13: pages, records and heights
 
 
+def read_page(data, trees):
+    """Offset and length of each record, by the number of its tile, of an index page and the tiles of its trees."""
+    cursor, end, records = Cursor(data), 0, {}
+    for tiles in trees:
+        left = cursor.varint()
+        if not left:
+            continue
+        offset = (end + cursor.zigzag()) % 2**64
+        end = offset + left
+        require(end < 2**64, "a tree beyond 2^64")
+        lengths = [cursor.varint() for _ in tiles[:-1]]
+        require(sum(lengths) <= left, "records longer than their tree")
+        for tile, length in zip(tiles, [*lengths, left - sum(lengths)], strict=True):
+            require(length <= MAX_RECORD, "bytes of a record", LimitExceeded)
+            if length:
+                records[tile] = offset, length
+            offset += length
+    cursor.end()
+    return records
+
+
 class Record:
     """The parts of a record after its checksum; None for those that it does not have."""
 
@@ -1384,24 +1404,7 @@ class Terrain:
             require(crc32c(data) == page.checksum, "wrong checksum of a page")
             trees = range(index * head.trees_per_page, min((index + 1) * head.trees_per_page, head.trees))
             require(len(data) >= len(trees), "a page with fewer bytes than trees")
-            cursor, end, records = Cursor(data), 0, {}
-            for tree in trees:
-                left = cursor.varint()
-                if not left:
-                    continue
-                offset = (end + cursor.zigzag()) % 2**64
-                end = offset + left
-                require(end < 2**64, "a tree beyond 2^64")
-                *tiles, last = head.tree(tree)
-                lengths = [cursor.varint() for _ in tiles]
-                require(sum(lengths) <= left, "records longer than their tree")
-                for tile, length in zip([*tiles, last], [*lengths, left - sum(lengths)]):
-                    require(length <= MAX_RECORD, "bytes of a record", LimitExceeded)
-                    if length:
-                        records[tile] = offset, length
-                    offset += length
-            cursor.end()
-            self.pages[index] = records
+            self.pages[index] = read_page(data, map(head.pyramid.tree, trees))
         return self.pages[index]
 
     def checked_record(self, number, offset, length):
@@ -1458,7 +1461,7 @@ class Terrain:
 
     def tile(self, level, column, row):
         """A tile; None without data. Overviews are kept, for the tiles below them."""
-        place = self.head.place(level, column, row)
+        place = self.head.pyramid.place(level, column, row)
         if place.number not in self.overviews:
             tile = self.read_tile(place)
             if not level:
