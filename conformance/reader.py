@@ -1428,6 +1428,10 @@ class Terrain:
         require(crc32c(data) == checksum, "wrong checksum of the model")
         return data
 
+    def has_model(self):
+        """Whether the model is there, embedded or given."""
+        return bool(self.given or self.head.model and self.head.model.embedded)
+
     @cached_property
     def model(self):
         """The model, embedded or given."""
@@ -1476,6 +1480,8 @@ class Terrain:
             above = self.tile(place.level + 1, place.column // 2, place.row // 2)
             if above is None:
                 return None
+            if above.has_picture and self.has_model():
+                above.picture  # a fault in it concerns the tiles below too, also those that do not need it
         record = self.record(place)
         if record is None and not (above and above.has_picture):
             return None
