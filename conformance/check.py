@@ -72,6 +72,19 @@ def integers():
         assert reader.decode_integers(bytes.fromhex(stream), 4, 3, median, mask).tolist() == values
 
 
+def corrections():
+    """Corrections with a missing pixel, and what they add."""
+    data = bytes.fromhex("00 00 00 3F 60 40 50 FF 20 25 72 2B F8 04 55 D0")
+    found = reader.Corrections(data, bits("000000", "001000", "000000"))
+    assert found.coarse.tolist() == [[1, 0]] and found.fine.tolist() == [[0, -1, 0], [0, 0, 2]]
+    assert found.pixels.tolist() == [[0, 0, 0, 1, 0, 0], [0, -3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]
+    assert (found.metres() * 262144).tolist() == [
+        [50784, 56320, 5120, 67168, 7744, 2208],
+        [70656, -260096, 32768, 11392, 45056, 31744],
+        [70656, 95168, 83968, 84992, 158656, 216064],
+    ]
+
+
 def index():
     """An index page, trees and checksums."""
     page = bytes.fromhex("64 90 04 00 BC 02 00 07 00 00 AC 02 01 BF 07 00 00")
@@ -147,7 +160,7 @@ def overviews():
         assert np.abs(reader.moved(bordered, depth) - heights).max() < 2**-40 * 200
 
 
-TEST_VALUES = range_coder, masks, integers, index, wavelets, overviews
+TEST_VALUES = range_coder, masks, integers, corrections, index, wavelets, overviews
 
 
 # Cases
