@@ -92,7 +92,8 @@ def index():
     records = {0: (264, 100), 86: (364, 7), 89: (371, 300), 90: (671, 9), 93: (200, 1)}
     assert reader.read_page(page, trees) == records
     pyramid = reader.Pyramid(5000, 3000, 256, 6)
-    assert [(level.columns, level.rows) for level in pyramid.levels] == [(20, 12), (10, 6), (5, 3), (3, 2), (2, 1), (1, 1)]
+    grids = [(20, 12), (10, 6), (5, 3), (3, 2), (2, 1), (1, 1)]
+    assert [(level.columns, level.rows) for level in pyramid.levels] == grids
     assert pyramid.trees == 7 and pyramid.first_trees == {3: 0, 5: 6}
     assert len(pyramid.tree(0)) == 85 and len(pyramid.tree(5)) == 22
     assert sorted(tile for tree in range(7) for tile in pyramid.tree(tree)) == [*range(pyramid.tiles)]
@@ -197,7 +198,8 @@ def wrong_heights(what, found, golden, rms_m, peak_m):
         return [f"{what}: {found.size} heights instead of {golden.size}"], (np.nan, np.nan)
     differ = np.flatnonzero(np.isnan(found) != np.isnan(golden))
     if differ.size:
-        return [f"{what}: {differ.size} pixels are missing in one of both alone, first pixel {differ[0]}"], (np.nan, np.nan)
+        reason = f"{what}: {differ.size} pixels are missing in one of both alone, first pixel {differ[0]}"
+        return [reason], (np.nan, np.nan)
     off = np.abs(found - golden)[~np.isnan(golden)]
     rms, peak = (np.sqrt(np.mean(off**2)), off.max()) if off.size else (0.0, 0.0)
     if rms <= rms_m and peak <= peak_m:

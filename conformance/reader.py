@@ -231,8 +231,8 @@ class Pyramid:
         k = max(k for k, first in self.first_trees.items() if first <= number)
         r, c = divmod(number - self.first_trees[k], self.levels[k].columns)
         tiles = []
-        for l in range(k, k - self.levels[k].depth - 1, -1):
-            level, n = self.levels[l], 2 ** (k - l)
+        for finer in range(k, k - self.levels[k].depth - 1, -1):
+            level, n = self.levels[finer], 2 ** (k - finer)
             for row in range(r * n, min((r + 1) * n, level.rows)):
                 for column in range(c * n, min((c + 1) * n, level.columns)):
                     tiles.append(level.first + row * level.columns + column)
@@ -437,7 +437,7 @@ def inherited(missing, x0, y0, width, height):
 
 
 def decode_mask(data, width, height, above=None):
-    """Which pixels of a window are missing; `above`: which of them lie below missing ones, where there is a tile above."""
+    """Which pixels of a window are missing; `above`: those below missing ones, where there is a tile above."""
     coder, models = RangeDecoder(data), contexts(1024)
     mask = np.zeros((height + 2, width + 5), int).tolist()  # 2 rows above, 3 columns left, 2 right
 
@@ -1113,7 +1113,7 @@ def without_details(part, width, height):
 
 
 def label_areas(mask):
-    """The number of the area of each pixel of a mask, from 1 on in the order of first pixels, and how many there are."""
+    """The number of the area of each pixel, from 1 on in the order of first pixels, and how many there are."""
     labels, count = np.zeros(np.add(mask.shape, 2), np.int64), 0
     waiting = np.pad(mask, 1)
     for first in np.argwhere(waiting).tolist():
@@ -1260,7 +1260,7 @@ KERNELS = {  # of the samples at -1, 0, 1 and 2, by depth (section 13.7)
 
 
 def straight_border(metres):
-    """The metres of a root with a border of two pixels, which goes on straight; first along rows, then along columns."""
+    """The metres of a root with a border of two pixels that goes on straight, first along rows, then columns."""
     for _ in range(2):
         e = metres.T
         before, after = (e[0] - e[1], e[-1] - e[-2]) if len(e) > 1 else (0 * e[0], 0 * e[0])
