@@ -41,7 +41,7 @@ def require(condition, text, kind=Malformed):
 
 # Section 4: limits
 
-HEAD = 16384
+MIN_HEAD, MAX_HEAD = 164, 16384
 MAX_RASTER_SIDE = 2**30
 MIN_SIDE, MAX_SIDE = 16, 4096
 MAX_LEVELS = 24
@@ -53,6 +53,7 @@ MAX_MODEL = 2**34
 MAX_MODEL_SIZE = 16384  # section 16: beyond reason
 MAX_CONTEXT_SIZE = 512  # appendix F.7
 MAX_SYMBOL = 2**40  # appendix F.2
+MAX_COARSER = 65535  # section 10.4
 
 
 # Section 5: basic structures
@@ -169,48 +170,109 @@ class Page:
 
 @dataclass
 class ModelEntry:
-    """The chunk MODL."""
+    """The chunk MODL; offset, length and checksum only where the model is embedded."""
 
     sha256: bytes
-    offset: int
-    length: int
-    checksum: int
     name: str
     address: str
+    embedded: tuple | None
 
 
 @dataclass
 class Level:
-    """The size of a level, its grid of tiles and the number of its first tile."""
+    """The size of a level, its grid of tiles, the number of its first tile, and where it lies in its storey."""
 
     width: int
     height: int
     columns: int
     rows: int
     first: int
+    depth: int
+    root: int
+
+
+@dataclass
+class Place:
+    """Where a tile lies: its number, tree, depth and window, and which part of the tile above it covers."""
+
+    level: int
+    column: int
+    row: int
+    number: int
+    tree: int
+    depth: int
+    width: int
+    height: int
+    is_root: bool
+    x0: int
+    y0: int
+
+
+class Pyramid:
+    """The levels, tiles and trees of a raster (section 8)."""
+
+    def __init__(self, columns, rows, side, levels):
+        self.side, self.levels, self.tiles = side, [], 0
+        storey = next(s for s in (4, 3, 2, 1) if side * 2 ** (s - 1) <= MAX_SIDE)
+        for k in range(levels):
+            width, height = -(-columns // 2**k), -(-rows // 2**k)
+            across, down = -(-width // side), -(-height // side)
+            root = min(k - k % storey + storey - 1, levels - 1)
+            self.levels.append(Level(width, height, across, down, self.tiles, k % storey, root))
+            self.tiles += across * down
+        self.first_trees, self.trees = {}, 0  # the first tree of each level of roots
+        for k, level in enumerate(self.levels):
+            if level.root == k:
+                self.first_trees[k] = self.trees
+                self.trees += level.columns * level.rows
+
+    def tree(self, number):
+        """The numbers of the tiles of a tree, in its order."""
+        k = max(k for k, first in self.first_trees.items() if first <= number)
+        r, c = divmod(number - self.first_trees[k], self.levels[k].columns)
+        tiles = []
+        for finer in range(k, k - self.levels[k].depth - 1, -1):
+            level, n = self.levels[finer], 2 ** (k - finer)
+            for row in range(r * n, min((r + 1) * n, level.rows)):
+                for column in range(c * n, min((c + 1) * n, level.columns)):
+                    tiles.append(level.first + row * level.columns + column)
+        return tiles
+
+    def place(self, k, column, row):
+        """Where a tile lies."""
+        level, side = self.levels[k], self.side
+        number = level.first + row * level.columns + column
+        n = 2 ** (level.root - k)
+        tree = self.first_trees[level.root] + row // n * self.levels[level.root].columns + column // n
+        width, height = min(side, level.width - column * side), min(side, level.height - row * side)
+        x0, y0 = column % 2 * side // 2, row % 2 * side // 2
+        return Place(k, column, row, number, tree, level.depth, width, height, k == level.root, x0, y0)
 
 
 class Head:
-    """The first 16384 bytes of a file."""
+    """The first bytes of a file, given all of its bytes."""
 
-    def __init__(self, data, file_length):
+    def __init__(self, data):
         require(data[:8] == b"\x89TRN\r\n\x1a\n", "other magic")
-        require(len(data) == HEAD, "fewer than 16384 bytes")
-        version = int.from_bytes(data[8:10], "little")
+        require(len(data) >= 12, "fewer than 12 bytes")
+        version, self.size = struct.unpack("<HH", data[8:12])
         require(version == 1, f"version {version}", Unsupported)
-        require(crc32c(data[:-4]) == int.from_bytes(data[-4:], "little"), "wrong checksum of the head")
-        cursor = Cursor(data[:-4])
-        _, _, reserved, pages, self.length = cursor.numbers("8sHHIQ")
+        require(MIN_HEAD <= self.size <= MAX_HEAD, f"a head of {self.size} bytes")
+        require(len(data) >= self.size, "fewer bytes than the head has")
+        end = self.size - 4
+        require(crc32c(data[:end]) == int.from_bytes(data[end : self.size], "little"), "wrong checksum of the head")
+        cursor = Cursor(data[:end])
+        _, _, _, pages, self.length = cursor.numbers("8sHHIQ")
         self.columns, self.rows, self.side, levels, self.method = cursor.numbers("IIHBB")
-        self.tiles_per_page, self.bound = cursor.numbers("IB")
+        self.trees_per_page, self.bound = cursor.numbers("IB")
         self.georeferenced, self.points = cursor.flag(), cursor.flag()
-        reserved_too = cursor.take(5)
+        reserved = cursor.take(5)
         self.transform = cursor.numbers("6d")
         self.max_error, self.rms_error, self.largest_error, self.lowest, self.highest = cursor.numbers("5d")
-        self.valid_pixels, self.tiles_with_data = cursor.numbers("QQ")
+        self.valid_pixels, self.records = cursor.numbers("QQ")
         self.horizontal, self.vertical = cursor.numbers("II")
 
-        require(not reserved and not any(reserved_too), "reserved field not 0")
+        require(not any(reserved), "reserved field not 0")
         require(self.method <= 5, f"method {self.method}", Unsupported)
         require(self.bound <= 3, f"error bound {self.bound}", Unsupported)
         require(self.columns and self.rows, "a raster without pixels")
@@ -218,36 +280,34 @@ class Head:
         require(MIN_SIDE <= self.side <= MAX_SIDE, "side", LimitExceeded)
         require(self.side % 2 == 0, "an odd side")
         require(1 <= levels <= MAX_LEVELS, "levels", LimitExceeded)
-        self.levels, self.tiles = self.grids(levels)
-        require(self.tiles <= MAX_TILES, "tiles", LimitExceeded)
+        self.pyramid = Pyramid(self.columns, self.rows, self.side, levels)
+        self.levels, self.trees = self.pyramid.levels, self.pyramid.trees
+        require(self.pyramid.tiles <= MAX_TILES, "tiles", LimitExceeded)
         require(pages <= MAX_PAGES, "pages", LimitExceeded)
-        require(self.tiles_per_page and pages == -(-self.tiles // self.tiles_per_page), "pages do not cover the tiles")
+        require(self.trees_per_page and pages == -(-self.trees // self.trees_per_page), "pages do not cover the trees")
 
         self.geo_keys, self.samples, self.wkt = ((), (), ""), (None, 1.0, 0.0, "float32", "", ""), ""
+        self.qualities = None if levels > 1 else []
         self.model = None
         self.root = None
         self.chunks(cursor)
         require(self.root is not None, "no ROOT")
         require(len(self.root) == pages, "ROOT of another size")
+        require(self.qualities is not None, "no LEVL")
         require(self.model or not self.method, "no MODL")
-        require(self.length == file_length, "another length of the file")
-
-    def grids(self, levels):
-        """All levels, and the number of all tiles (section 8)."""
-        found, first = [], 0
-        for k in range(levels):
-            width, height = -(-self.columns // 2**k), -(-self.rows // 2**k)
-            columns, rows = -(-width // self.side), -(-height // self.side)
-            found.append(Level(width, height, columns, rows, first))
-            first += columns * rows
-        return found, first
+        require(self.length == len(data), "another length of the file")
+        end = self.size
+        for page in sorted(self.root, key=lambda page: page.offset):
+            require(page.offset >= end, "a page overlaps another or the head")
+            end = page.offset + page.length
+        require(end <= self.length, "a page outside the file")
 
     def chunks(self, cursor):
-        """Reads all chunks up to TEND and the zeros after it."""
-        known = {b"GEOK": self.read_geok, b"SAMP": self.read_samp, b"wkt2": self.read_wkt2}
-        known |= {b"MODL": self.read_modl, b"ROOT": self.read_root, b"TEND": lambda content: None}
-        seen, tag = set(), None
-        while tag != b"TEND":
+        """Reads all chunks; they fill the head."""
+        known = {b"GEOK": self.read_geok, b"SAMP": self.read_samp, b"LEVL": self.read_levl, b"wkt2": self.read_wkt2}
+        known |= {b"MODL": self.read_modl, b"ROOT": self.read_root}
+        seen = set()
+        while cursor.left():
             tag, length = cursor.numbers("4sI")
             require(tag not in seen, f"{tag} comes twice")
             seen.add(tag)
@@ -256,8 +316,7 @@ class Head:
                 known[tag](content)
                 content.end()
             else:
-                require(tag[:1].islower(), f"unknown chunk {tag}", Unsupported)
-        require(not any(cursor.rest()), "bytes after TEND")
+                require(b"a" <= tag[:1] <= b"z", f"unknown chunk {tag}", Unsupported)
 
     def read_geok(self, content):
         """The keys of a GeoTIFF."""
@@ -272,14 +331,23 @@ class Head:
         kind, unit, description = content.text(), content.text(), content.text()
         self.samples = no_data if has_no_data else None, scale, offset, kind, unit, description
 
+    def read_levl(self, content):
+        """Root mean square and largest difference of each level above 0 from means of the source."""
+        self.qualities = [content.numbers("ff") for _ in self.levels[1:]]
+
     def read_wkt2(self, content):
         """The coordinate system."""
         self.wkt = utf8(content.rest())
 
     def read_modl(self, content):
-        """Where the model is."""
-        self.model = ModelEntry(*content.numbers("32sQQI"), content.text(), content.text())
-        require(self.model.length <= MAX_MODEL, "bytes of the model", LimitExceeded)
+        """What the model is, and where; without a meaning in a file without a method that needs one."""
+        if not self.method:
+            content.rest()
+            return
+        sha256, name, address = content.take(32), content.text(), content.text()
+        embedded = content.numbers("QQI") if content.flag() else None
+        require(not embedded or embedded[1] <= MAX_MODEL, "bytes of the model", LimitExceeded)
+        self.model = ModelEntry(sha256, name, address, embedded)
 
     def read_root(self, content):
         """Where the pages of the index are."""
@@ -354,30 +422,47 @@ class RangeDecoder:
         require(not self.data or self.data[-1], "a coded stream with a last byte of 0")
 
 
-def contexts(count):
+def contexts(count, estimate=32768, seen=0):
     """New contexts of adaptive bits."""
-    return [[32768, 32768, 0] for _ in range(count)]
+    return [[estimate, estimate, seen] for _ in range(count)]
 
 
-# Section 12: masks, integers and symbols
+# Section 12: masks, integers, symbols and corrections
 
 
-def decode_mask(data, width, height):
-    """Which pixels of a window are missing."""
+def inherited(missing, x0, y0, width, height):
+    """Which pixels of a window lie below missing ones of the tile above."""
+    part = missing[y0 : y0 + -(-height // 2), x0 : x0 + -(-width // 2)]
+    return part.repeat(2, 0).repeat(2, 1)[:height, :width]
+
+
+def decode_mask(data, width, height, above=None):
+    """Which pixels of a window are missing; `above`: those below missing ones, where there is a tile above."""
     coder, models = RangeDecoder(data), contexts(1024)
-    mask = np.zeros((height + 2, width + 5), bool).tolist()  # 2 rows above, 3 columns left, 2 right
-    for y in range(2, height + 2):
-        row, above, above2 = mask[y], mask[y - 1], mask[y - 2]
+    mask = np.zeros((height + 2, width + 5), int).tolist()  # 2 rows above, 3 columns left, 2 right
+
+    def follows(x, y):
+        """Whether the pixel is missing or valid because of the tile above; None where this is not known."""
+        if above[y, x]:
+            return True
+        if (y % 2 or y == height - 1) and (x % 2 or x == width - 1):
+            rows, columns = range(y - y % 2, y + 1), range(x - x % 2, x + 1)
+            if all(mask[j + 2][i + 3] for j in rows for i in columns if (i, j) != (x, y)):
+                return False
+        return None
+
+    for y in range(height):
+        row, above1, above2 = mask[y + 2], mask[y + 1], mask[y]
         for x in range(3, width + 3):
-            near = row[x - 1], row[x - 2], row[x - 3]
-            near += above[x + 2], above[x + 1], above[x], above[x - 1], above[x - 2]
-            near += above2[x + 1], above2[x]
-            context = 0
-            for bit in near:
-                context = context << 1 | bit
-            row[x] = coder.bit(models[context])
+            known = None if above is None else follows(x - 3, y)
+            if known is None:
+                context = row[x - 1] << 9 | row[x - 2] << 8 | row[x - 3] << 7
+                context |= above1[x + 2] << 6 | above1[x + 1] << 5 | above1[x] << 4 | above1[x - 1] << 3
+                context |= above1[x - 2] << 2 | above2[x + 1] << 1 | above2[x]
+                known = coder.bit(models[context])
+            row[x] = int(known)
     coder.end()
-    return np.array(mask)[2:, 3:-2]
+    return np.array(mask, bool)[2:, 3:-2]
 
 
 def activity_of(total):
@@ -467,6 +552,71 @@ def decode_symbols(data, coding, bits, model):
     limit = 2 ** (bits - 1) - 1
     require(symbols.min() >= -limit and symbols.max() <= limit, "a symbol too large")
     return symbols
+
+
+class Corrections:
+    """What brings the heights of a tile within its bound (section 12.5)."""
+
+    COARSE, FINE = (1, 10, 23, 32, 32, 23, 10, 1), (7, 32, 32, 7)
+
+    def __init__(self, data, missing):
+        cursor = Cursor(data)
+        self.step, *self.bumps, self.first = cursor.numbers("fBBB")
+        require(self.step > 0 and math.isfinite(self.step), "step of the corrections")
+        coder, (height, width) = RangeDecoder(cursor.rest()), missing.shape
+        nothing = np.zeros((-(-height // 4), -(-width // 4)), np.int64)
+        self.coarse = self.read(coder, nothing, nothing)
+        over_fine = self.coarse.repeat(2, 0).repeat(2, 1)[: -(-height // 2), : -(-width // 2)]
+        self.fine = self.read(coder, over_fine != 0, over_fine)
+        c = self.coarse.repeat(4, 0).repeat(4, 1)[:height, :width]
+        d = self.fine.repeat(2, 0).repeat(2, 1)[:height, :width]
+        self.pixels = self.read(coder, (c != 0) + 2 * (d != 0), np.where(d, d, c), missing)
+        coder.end()
+
+    @staticmethod
+    def read(coder, classes, parents, missing=None):
+        """A plane of integers, given the class and the number P of each place."""
+        zero, sign, size = contexts(4 * 7, 62000, 4), contexts(3 * 9, 32768, 2), contexts(62, 2000, 4)
+        height, width = classes.shape
+        classes, parents = classes.astype(int).tolist(), parents.tolist()
+        rows, above = [], [0] * (width + 2)  # a column of 0 on either side
+        for y in range(height):
+            row = [0] * (width + 2)
+            for x in range(width):
+                if missing is not None and missing[y, x]:
+                    continue
+                w, n, nw, ne = row[x], above[x + 1], above[x], above[x + 2]
+                total = 2 * (w != 0) + 2 * (n != 0) + (nw != 0) + (ne != 0)
+                if coder.bit(zero[7 * classes[y][x] + total]):
+                    continue
+                negative = coder.bit(sign[9 * sign_of(parents[y][x]) + 3 * sign_of(w) + sign_of(n)])
+                top = 0
+                while top < 62 and coder.bit(size[top]):
+                    top += 1
+                m = 1 << top | coder.raw(top)
+                row[x + 1] = -m if negative else m
+            rows.append(row[1:-1])
+            above = row
+        return np.array(rows, np.int64)
+
+    @staticmethod
+    def bumped(grid, profile, shape):
+        """The sum of the bumps of a grid at the pixels of a window."""
+        size, margin = len(profile) // 2, len(profile) // 4
+        sums = np.zeros([size * n + size for n in grid.shape], np.int64)
+        for i, p in enumerate(profile):
+            for j, q in enumerate(profile):
+                rows, columns = (slice(at, at + size * n, size) for at, n in zip((i, j), grid.shape))
+                sums[rows, columns] += grid * (p * q)
+        return sums[margin:, margin:][: shape[0], : shape[1]]
+
+    def metres(self):
+        """What each pixel gets."""
+        signs, shape = np.sign(self.pixels), self.pixels.shape
+        totals = signs * (1024 * self.first) + (self.pixels - signs) * 131072
+        totals += self.bumped(self.coarse * self.bumps[0], self.COARSE, shape)
+        totals += self.bumped(self.fine * self.bumps[1], self.FINE, shape)
+        return totals.astype(np.float64) * (self.step / 131072)
 
 
 # Section 13 and appendix C: the model and its heights
@@ -682,15 +832,16 @@ def inverse_rows(even, odd, lossless):
 def inverse_transform(ll, bands, lossless):
     """The image of its subbands."""
     hl, lh, hh = bands
-    if not lossless and len(ll) + len(lh) > 1 and ll.shape[1] + hl.shape[1] > 1:
-        ll, hh = scaled(49589, ll), scaled(86612, hh)
+    if not lossless:
+        lines = (len(ll) + len(lh) > 1) + (ll.shape[1] + hl.shape[1] > 1)  # in how many directions there are lines
+        ll, hh = scaled((32770, 40312, 49589)[lines], ll), scaled(86612, hh)
     even, odd = inverse_rows(ll, lh, lossless), inverse_rows(hl, hh, lossless)
     return inverse_rows(even.T, odd.T, lossless).T
 
 
 def activations(sums):
     """Outputs of a layer."""
-    return np.clip((sums + 32) >> 6, 0, 127)
+    return np.clip(np.floor((sums + 32) / 64), 0, 127)
 
 
 def window(plane, radius, rows, columns):
@@ -722,15 +873,73 @@ def refined_planes(seen):
 
 
 def coarser_plane(band, height, width):
-    """Plane 6, 7 or 8, from a band of the next coarser level."""
+    """Plane 6, 7 or 8, from a band of the picture above or of the next coarser level."""
     if not band.size:
         return np.zeros((height, width), np.int64)
     rows, columns = (np.minimum(np.arange(n) // 2, m - 1) for n, m in zip((height, width), band.shape))
     return companded(64 * band[np.ix_(rows, columns)])
 
 
+@dataclass
+class Picture:
+    """A picture of a tile (F.2); its bands are those of its last level, None where it has none."""
+
+    context: np.ndarray
+    decoded: np.ndarray
+    bands: list | None
+    lossless: bool
+
+    def coarser(self, coarser):
+        """The same in steps that are longer by so many 16ths."""
+        q = 16 + coarser
+        context, decoded = ((32 * v + q) // (2 * q) for v in (self.context, self.decoded))
+        return Picture(context, decoded, self.bands, self.lossless)
+
+    @cached_property
+    def planes(self):
+        """Planes 0 to 8 (F.4)."""
+        seen = self.context * (64 if self.lossless else 1)
+        bands = self.bands or [np.zeros((0, 0), np.int64)] * 3
+        return refined_planes(seen) + [coarser_plane(band, *seen.shape) for band in bands]
+
+
+@dataclass
+class Part:
+    """The part of a picture below which a level lies: all of it or, below another tile, some of it."""
+
+    picture: Picture
+    x0: int
+    y0: int
+    width: int
+    height: int
+
+    def of(self, image):
+        """The part of an image of the picture's size."""
+        return image[self.y0 : self.y0 + self.height, self.x0 : self.x0 + self.width]
+
+    @cached_property
+    def bands(self):
+        """The pixels that the part has of the picture's bands."""
+        rows = slice(self.y0 // 2, -(-(self.y0 + self.height) // 2))
+        columns = slice(self.x0 // 2, -(-(self.x0 + self.width) // 2))
+        return [band[rows, columns] for band in self.picture.bands or [np.zeros((0, 0), np.int64)] * 3]
+
+    def planes(self, radius):
+        """Planes 0 to 8 with what lies around the part, [plane, row, column]."""
+        planes = np.stack(self.picture.planes)
+        planes[6:][[not band.size for band in self.bands]] = 0
+        padded = np.pad(planes, ((0, 0), (radius, radius), (radius, radius)))
+        return padded[:, self.y0 : self.y0 + self.height + 2 * radius, self.x0 : self.x0 + self.width + 2 * radius]
+
+    def constants(self, finer):
+        """The ten constants of a level with so many finer ones."""
+        means = [64 * int(np.abs(band).astype(object).sum()) // band.size if band.size else 0 for band in self.bands]
+        one_hot = [64 * (i == min(finer, 5)) for i in range(6)]
+        return [*one_hot, *(companded(mean) for mean in means), 0 if self.picture.bands else 64]
+
+
 class ContextCodec:
-    """A model of method 5, in exact integers."""
+    """A model of method 5. Its sums are in `f32`, which is exact below 2^24 (F.7)."""
 
     def __init__(self, data):
         sizes, arrays = read_safetensors(data, "terrane.context", json.loads, INTEGERS)
@@ -760,7 +969,7 @@ class ContextCodec:
         for name, (inputs, outputs) in layers.items():
             weight, bias = array(f"{name}.weight", "i1", outputs, inputs), array(f"{name}.bias", "<i4", outputs)
             require(np.all(127 * np.abs(weight).sum(1) + np.abs(bias) + 64 < 2**24), f"{name} has too large sums")
-            self.layers[name] = weight, bias
+            self.layers[name] = weight.astype(np.float32), bias.astype(np.float32)[:, None]
 
         self.centres = array("tables.centre", "<i4", 48 * 13).tolist()
         self.radii = array("tables.radius", "u1", 48 * 13).tolist()
@@ -777,24 +986,21 @@ class ContextCodec:
         return [i for i in range(9) if PHASES.index(((y + i // 3 + 1) % 2, (x + i % 3 + 1) % 2)) < phase]
 
     def sums(self, name, inputs):
-        """The sums of a layer, [output, row, column], of inputs that are images or, but for the last, numbers."""
+        """The sums of a layer, [output, position], of inputs [input, position]."""
         weight, bias = self.layers[name]
-        sums = np.zeros((len(bias), *inputs[-1].shape), np.int64) + bias[:, None, None]
-        for column, values in zip(weight.T[:, :, None, None], inputs, strict=True):
-            sums += column * values
-        return sums
+        return weight @ inputs + bias
 
-    def trunk(self, seen, level, coarser):
-        """The trunk's outputs at all positions of a level, given the bands of the next coarser one, if any."""
-        height, width = seen.shape
-        bands = coarser or [np.zeros((0, 0), np.int64)] * 3
-        planes = refined_planes(seen) + [coarser_plane(band, height, width) for band in bands]
-        means = [64 * int(np.abs(band).astype(object).sum()) // band.size if band.size else 0 for band in bands]
-        inputs = [64 * (i == min(level, 5)) for i in range(6)] + [companded(mean) for mean in means]
-        inputs.append(0 if coarser else 64)
-        for plane in planes:
-            inputs += window(np.pad(plane, self.radius), self.radius, range(height), range(width))
-        return activations(self.sums("trunk.1", activations(self.sums("trunk.0", inputs))))
+    def trunk(self, part, finer):
+        """The trunk's outputs at all positions of a level, [output, row, column]."""
+        size, (weight, bias) = 2 * self.radius + 1, self.layers["trunk.0"]
+        planes = part.planes(self.radius).astype(np.float32)
+        kernel = weight[:, 10:].reshape(-1, 9, size, size)
+        sums = weight[:, :10] @ np.array(part.constants(finer), np.float32)[:, None] + bias
+        for dy in range(size):
+            for dx in range(size):
+                near = planes[:, dy : dy + part.height, dx : dx + part.width]
+                sums = sums + kernel[:, :, dy, dx] @ near.reshape(9, -1)
+        return activations(self.sums("trunk.1", activations(sums))).reshape(-1, part.height, part.width)
 
     def symbol(self, coder, mean, scale):
         """One symbol (F.3)."""
@@ -816,7 +1022,7 @@ class ContextCodec:
     def band(self, coder, trunk, planes, symbols):
         """Reads the symbols of the next band, phase by phase, and adds its plane to those of the bands before."""
         number, (height, width) = len(planes), symbols.shape
-        plane = np.zeros((trunk.shape[1] + 2, trunk.shape[2] + 2), np.int64)
+        plane = np.zeros((trunk.shape[1] + 2, trunk.shape[2] + 2), np.float32)
         planes.append(plane)
         for phase, (y, x) in enumerate(PHASES):
             rows, columns = range(y, height, 2), range(x, width, 2)
@@ -829,11 +1035,12 @@ class ContextCodec:
             values = window(plane, 1, rows, columns)
             values = [values[i] for i in self.known(phase)]
             inputs += values + [np.abs(v) for v in values]
+            inputs = np.stack(inputs).reshape(len(inputs), -1)
             for layer in range(2):
                 inputs = activations(self.sums(f"head.{number}.{phase}.{layer}", inputs))
-            m, s = self.sums(f"head.{number}.{phase}.2", inputs)
-            means = np.clip((m + 256) >> 9, -12, 12).ravel().tolist()
-            scales = np.clip(20 + ((s + 128) >> 8), 0, 263).ravel().tolist()
+            m, s = self.sums(f"head.{number}.{phase}.2", inputs).astype(np.int64)
+            means = np.clip((m + 256) >> 9, -12, 12).tolist()
+            scales = np.clip(20 + ((s + 128) >> 8), 0, 263).tolist()
             found = [self.symbol(coder, mean, scale) for mean, scale in zip(means, scales)]
             symbols[y::2, x::2] = np.array(found, np.int64).reshape(len(rows), len(columns))
             plane[1 : height + 1, 1 : width + 1] = companded(64 * symbols)
@@ -843,58 +1050,337 @@ class ContextCodec:
         inputs, (_, height, width) = [*trunk], trunk.shape
         for plane in planes:
             inputs += window(plane, 1, range(height), range(width))
-        sums = self.sums("dequantiser.1", activations(self.sums("dequantiser.0", inputs)))
-        return np.clip((sums + 16) >> 5, -32, 32)
+        inputs = np.stack(inputs).reshape(len(inputs), -1)
+        sums = self.sums("dequantiser.1", activations(self.sums("dequantiser.0", inputs))).astype(np.int64)
+        return np.clip((sums + 16) >> 5, -32, 32).reshape(3, height, width)
 
-    def decode(self, data, width, height, lossless):
-        """The integers U of a window (F.2)."""
+    def level_below(self, coder, part, width, height, finer):
+        """The picture of a window, one level below a part of another picture."""
+        shapes = (-(-height // 2), width // 2), (height // 2, -(-width // 2)), (height // 2, width // 2)
+        bands, planes, trunk = [np.zeros(shape, np.int64) for shape in shapes], [], None
+        for symbols in bands:
+            if symbols.size and not coder.raw(1):
+                trunk = self.trunk(part, finer) if trunk is None else trunk
+                self.band(coder, trunk, planes, symbols)
+            else:
+                planes.append(np.zeros((part.height + 2, part.width + 2), np.float32))
+        offsets = None if trunk is None or not self.dequantiser else self.offsets(trunk, planes)
+        return picture_below(part, bands, offsets)
+
+    def whole(self, data, width, height, depth, lossless):
+        """The picture of a root from its stream (F.2)."""
         coder, sizes = RangeDecoder(data), []
         while max(width, height) > 8:
-            sizes.append((height, width))
+            sizes.append((width, height))
             width, height = -(-width // 2), -(-height // 2)
         ll = read_integers(coder, width, height, True)
         require((ll >= -MAX_SYMBOL).all() and (ll <= MAX_SYMBOL).all(), "an LL band out of range")
-        substeps = 1 if lossless else 64
-        seen = decoded = substeps * ll
-        coarser = None
+        image = ll if lossless else 64 * ll
+        picture = Picture(image, image, None, lossless)
         for level in range(len(sizes) - 1, -1, -1):
-            height, width = sizes[level]
-            shapes = (-(-height // 2), width // 2), (height // 2, -(-width // 2)), (height // 2, width // 2)
-            bands, planes, trunk = [np.zeros(shape, np.int64) for shape in shapes], [], None
-            for symbols in bands:
-                if symbols.size and not coder.raw(1):
-                    trunk = self.trunk(seen * (64 // substeps), level, coarser) if trunk is None else trunk
-                    self.band(coder, trunk, planes, symbols)
-                else:
-                    planes.append(np.zeros((len(seen) + 2, seen.shape[1] + 2), np.int64))
-            rounded = [substeps * symbols for symbols in bands]
-            if not lossless:
-                corrected = rounded
-                if self.dequantiser and trunk is not None:
-                    offsets = self.offsets(trunk, planes)
-                    corrected = [b + offset[: len(b), : b.shape[1]] for b, offset in zip(rounded, offsets)]
-                decoded = inverse_transform(decoded, corrected, lossless)
-            seen, coarser = inverse_transform(seen, rounded, lossless), bands
+            below, (width, height) = Part(picture, 0, 0, width, height), sizes[level]
+            picture = self.level_below(coder, below, width, height, level + depth)
         coder.end()
-        return seen if lossless else decoded
+        return picture
+
+    def details(self, data, part, width, height, depth):
+        """The picture of a tile below a part of another picture from its stream (F.2)."""
+        coder = RangeDecoder(data)
+        picture = self.level_below(coder, part, width, height, depth)
+        coder.end()
+        return picture
+
+
+def picture_below(part, bands, offsets=None):
+    """The picture of one level below a part, of its symbols and of what the dequantiser adds to these."""
+    lossless = part.picture.lossless
+    rounded = bands if lossless else [64 * symbols for symbols in bands]
+    context = decoded = inverse_transform(part.of(part.picture.context), rounded, lossless)
+    if not lossless:
+        if offsets is not None:
+            rounded = [band + more[: len(band), : band.shape[1]] for band, more in zip(rounded, offsets)]
+        decoded = inverse_transform(part.of(part.picture.decoded), rounded, lossless)
+    return Picture(context, decoded, bands, lossless)
+
+
+def without_details(part, width, height):
+    """The picture of a tile below a part of another picture, all symbols of which are 0."""
+    shapes = (-(-height // 2), width // 2), (height // 2, -(-width // 2)), (height // 2, width // 2)
+    return picture_below(part, [np.zeros(shape, np.int64) for shape in shapes])
+
+
+# Section 10.5: flat areas
+
+
+def label_areas(mask):
+    """The number of the area of each pixel, from 1 on in the order of first pixels, and how many there are."""
+    labels, count = np.zeros(np.add(mask.shape, 2), np.int64), 0
+    waiting = np.pad(mask, 1)
+    for first in np.argwhere(waiting).tolist():
+        if not waiting[*first]:
+            continue
+        count += 1
+        found = [first]
+        waiting[*first] = False
+        while found:
+            y, x = found.pop()
+            labels[y, x] = count
+            for j, i in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
+                if waiting[j, i]:
+                    waiting[j, i] = False
+                    found.append((j, i))
+    return labels[1:-1, 1:-1], count
+
+
+class FlatAreas:
+    """Connected pixels that have one height."""
+
+    def __init__(self, data, width, height):
+        cursor = Cursor(data)
+        self.labels, count = label_areas(decode_mask(cursor.block(), width, height))
+        require(cursor.left() == 8 * count, "fewer or more heights than flat areas")
+        self.heights = np.array(cursor.numbers(f"{count}d"))
+        require(np.isfinite(self.heights).all(), "a height of a flat area that is not finite")
+
+    def flatten(self, heights):
+        """Gives each pixel of an area the height of it."""
+        flat = self.labels > 0
+        heights[flat] = self.heights[self.labels[flat] - 1]
 
 
 # Sections 9, 10 and 13: pages, records and heights
 
 
+def read_page(data, trees):
+    """Offset and length of each record, by the number of its tile, of an index page and the tiles of its trees."""
+    cursor, end, records = Cursor(data), 0, {}
+    for tiles in trees:
+        left = cursor.varint()
+        if not left:
+            continue
+        offset = (end + cursor.zigzag()) % 2**64
+        end = offset + left
+        require(end < 2**64, "a tree beyond 2^64")
+        lengths = [cursor.varint() for _ in tiles[:-1]]
+        require(sum(lengths) <= left, "records longer than their tree")
+        for tile, length in zip(tiles, [*lengths, left - sum(lengths)], strict=True):
+            require(length <= MAX_RECORD, "bytes of a record", LimitExceeded)
+            if length:
+                records[tile] = offset, length
+            offset += length
+    cursor.end()
+    return records
+
+
+class Record:
+    """The parts of a record after its checksum; None for those that it does not have."""
+
+    def __init__(self, data):
+        cursor = Cursor(data)
+        flags = cursor.number("B")
+        require(not flags & 0xC0, "reserved bits of a record", Unsupported)
+        require(flags & 0x28 != 0x28, "a residual and corrections together", Unsupported)
+        self.kind = flags & 3
+        self.mask = cursor.block() if flags & 4 else None
+        self.flats = cursor.block() if flags & 16 else None
+        self.layer = Cursor(cursor.block() if flags & 0x28 else cursor.rest())
+        self.residual = Cursor(cursor.rest()) if flags & 8 else None
+        self.corrections = cursor.rest() if flags & 32 else None
+
+
+class IntegerTile:
+    """A tile of integers; all arrays are [height, width]."""
+
+    has_picture = False
+
+    def __init__(self, record, place, missing, bound):
+        self.place, self.missing, self.remains = place, missing, []
+        origin, step = record.layer.numbers("dd")
+        require(math.isfinite(origin), "an origin that is not finite")
+        require(step in (0, -1) or step > 0 and math.isfinite(step), "step of the integers")
+        self.symbols = decode_integers(record.layer.rest(), place.width, place.height, True, missing)
+        heights = self.metres(origin, step)
+        if bound == 3:
+            heights = heights.astype(np.float32).astype(np.float64)
+        require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
+        self.heights = np.where(missing, np.nan, heights)
+
+    def metres(self, origin, step):
+        """Heights of the integers (section 13.2)."""
+        if step > 0:
+            return origin + self.symbols.astype(np.float64) * step
+        if step == 0:
+            v = np.where(self.missing, 0, self.symbols)
+            require((v >= -(2**31)).all() and (v < 2**31).all(), "an integer beyond the bits of an f32")
+            bits = np.where(v >= 0, v, ~v | 2**31)
+            return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+        return np.where(self.symbols >= 0, self.symbols, ~self.symbols | np.int64(-(2**63))).view(np.float64)
+
+
+class TokenTile:
+    """A tile of tokens; symbols are [count, channels], all other arrays [height, width]."""
+
+    has_picture = False
+
+    def __init__(self, record, place, missing, model):
+        self.place, self.missing, self.remains = place, missing, []
+        coding, bits, low, span = record.layer.numbers("BBff")
+        require(coding <= 2, f"coding {coding}", Unsupported)
+        require(bits in (2, 4, 8, 16), "bits of a symbol")
+        steps = np.array(record.layer.numbers(f"{model.channels}e"), np.float32)
+        require(np.isfinite([low, span, *steps]).all(), "low, range or a step that is not finite")
+        self.symbols = decode_symbols(record.layer.rest(), coding, bits, model)
+        values = model.values(self.symbols.astype(np.float32) * steps)
+        heights = low + span * values[: place.height, : place.width]
+        if record.residual:
+            step = record.residual.number("d")
+            require(step > 0 and math.isfinite(step), "step of the residual")
+            residual = decode_integers(record.residual.rest(), place.width, place.height, False, missing)
+            heights = heights + residual.astype(np.float64) * step
+            self.remains = [residual]
+        require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
+        self.heights = np.where(missing, np.nan, heights)
+
+
+def growth_of_ll():
+    """By how much the LL band of a level of the 9/7 is larger than its image (section 13.6)."""
+    odd = 1 + 2 * (-103949 / 65536)
+    even = 1 + 2 * (-3472 / 65536) * odd
+    odd = odd + 2 * (57862 / 65536) * even
+    even = even + 2 * (29066 / 65536) * odd
+    return even * even * 65536 / 49589
+
+
+GROWTH = growth_of_ll()
+KERNELS = {  # of the samples at -1, 0, 1 and 2, by depth (section 13.7)
+    1: np.array([-81, 915, 205, -15]) / 1024,
+    2: np.array([-2625, 24515, 12093, -1215]) / 32768,
+    3: np.array([-76545, 690435, 487165, -52479]) / 1048576,
+}
+
+
+def straight_border(metres):
+    """The metres of a root with a border of two pixels that goes on straight, first along rows, then columns."""
+    for _ in range(2):
+        e = metres.T
+        before, after = (e[0] - e[1], e[-1] - e[-2]) if len(e) > 1 else (0 * e[0], 0 * e[0])
+        metres = np.vstack([e[0] + 2 * before, e[0] + before, e, e[-1] + after, e[-1] + 2 * after])
+    return metres
+
+
+def border_below(metres, above, x0, y0):
+    """The metres of a tile below another with a border of two pixels, from those of the tile above with its border."""
+    height, width = metres.shape
+    x, y = np.arange(-2, width + 2), np.arange(-2, height + 2)
+    left, up = 2 + x0 + x // 2, 2 + y0 + y // 2  # the border of the tile above comes first
+    right, down = left + x % 2, up + y % 2
+    upper, lower = above[up], above[down]
+    bordered = (upper[:, left] + upper[:, right] + lower[:, left] + lower[:, right]) / 4
+    bordered[2:-2, 2:-2] = metres
+    return bordered
+
+
+def moved(bordered, depth):
+    """Heights at the middle of the pixels of an overview, of metres with a border."""
+    kernel = KERNELS[depth]
+    for _ in range(2):
+        size = bordered.shape[1] - 4
+        bordered = sum(k * bordered[:, i + 1 : i + 1 + size] for i, k in enumerate(kernel)).T
+    return bordered
+
+
 @dataclass
-class Tile:
-    """A decoded tile: all arrays are [height, width], but symbols of tokens are [count, channels].
+class Wavelet:
+    """What the numbers of a tree of wavelets mean."""
 
-    The symbols of a wavelet layer are the integers U of appendix F.
-    """
+    lossless: bool
+    step: float
+    offset: int
 
-    missing: np.ndarray
-    symbols: np.ndarray
-    residual: np.ndarray | None
-    heights: np.ndarray
-    errors: tuple
-    extremes: tuple
+    @staticmethod
+    def read(layer):
+        """The start of the layer of a root."""
+        transform = layer.number("B")
+        require(transform <= 1, f"transform {transform}", Unsupported)
+        step, offset = layer.number("fd"[transform]), layer.zigzag()
+        require(step > 0 and math.isfinite(step), "step of the wavelet layer")
+        return Wavelet(bool(transform), step, offset)
+
+    def metres(self, integers, depth, coarser):
+        """The metres of a picture (section 13.6)."""
+        unit, growth = (1, 1) if self.lossless else (64, GROWTH)
+        if depth == 0 and coarser == 0:
+            return (integers + signed(unit * self.offset)).astype(np.float64) * (self.step / unit)
+        factor = self.step * (1 + coarser / 16) / (unit * growth**depth)
+        return integers.astype(np.float64) * factor + float(self.offset) * self.step
+
+
+class WaveletTile:
+    """A tile with a picture. Its stream is decoded when the picture is asked for; without one it has no details."""
+
+    has_picture = True
+
+    def __init__(self, terrain, place, above, missing, record):
+        self.terrain, self.place, self.above, self.missing = terrain, place, above, missing
+        self.coarser, self.stream, self.areas, self.corrections, self.remains = 0, None, None, None, []
+        self.wavelet = above.wavelet if above else Wavelet.read(record.layer)
+        if record is None:
+            return
+        if record.kind == 3:
+            self.coarser = record.layer.varint()
+            require(self.coarser <= MAX_COARSER, "`coarser` out of range")
+            require(not self.coarser or self.may_be_lossy(), "`coarser` where it must be 0")
+        self.stream = record.layer.rest()
+        if record.flats is not None:
+            require(place.depth == 0, "flat areas on an overview")
+            self.areas = FlatAreas(record.flats, place.width, place.height)
+        if record.corrections is not None:
+            require(self.may_be_lossy(), "corrections where they cannot be")
+            self.corrections = Corrections(record.corrections, missing)
+            self.remains = [self.corrections.coarse, self.corrections.fine, self.corrections.pixels]
+
+    def may_be_lossy(self):
+        """Whether the tile may have corrections and a step of its own."""
+        return self.place.depth == 0 and not self.wavelet.lossless
+
+    @cached_property
+    def picture(self):
+        """The picture (F.2)."""
+        width, height, depth = self.place.width, self.place.height, self.place.depth
+        if not self.above:
+            return self.terrain.model.whole(self.stream, width, height, depth, self.wavelet.lossless)
+        above = self.above.picture.coarser(self.coarser) if self.coarser else self.above.picture
+        part = Part(above, self.place.x0, self.place.y0, -(-width // 2), -(-height // 2))
+        if self.stream is None:
+            return without_details(part, width, height)
+        return self.terrain.model.details(self.stream, part, width, height, depth)
+
+    @property
+    def symbols(self):
+        """The integers U of appendix F."""
+        return self.picture.decoded
+
+    @cached_property
+    def bordered(self):
+        """The metres of an overview with their border (section 13.7)."""
+        metres = self.wavelet.metres(self.symbols, self.place.depth, 0)
+        if not self.above:
+            return straight_border(metres)
+        return border_below(metres, self.above.bordered, self.place.x0, self.place.y0)
+
+    @cached_property
+    def heights(self):
+        """Heights, NaN at missing pixels."""
+        if self.place.depth:
+            return np.where(self.missing, np.nan, moved(self.bordered, self.place.depth))
+        heights = self.wavelet.metres(self.symbols, 0, self.coarser)
+        if self.corrections:
+            heights = heights + self.corrections.metres()
+        if self.areas:
+            self.areas.flatten(heights)
+        if self.wavelet.lossless and self.terrain.head.bound == 3:
+            heights = heights.astype(np.float32).astype(np.float64)
+        return np.where(self.missing, np.nan, heights)
 
 
 class Terrain:
@@ -902,61 +1388,58 @@ class Terrain:
 
     def __init__(self, data, model=None):
         self.data, self.given = data, model
-        self.head = Head(data[:HEAD], len(data))
-        self.pages = {}
+        self.head = Head(data)
+        self.pages, self.overviews = {}, {}
 
     def part(self, offset, length):
         """The bytes of a part after the head."""
-        require(offset >= HEAD and offset + length <= len(self.data), "outside the file")
+        require(offset >= self.head.size and offset + length <= len(self.data), "outside the file")
         return self.data[offset : offset + length]
 
     def page(self, index):
-        """Offset and length of the record of each tile of a page; None without data."""
+        """Offset and length of each record that a page lists, by the number of its tile."""
         if index not in self.pages:
             head, page = self.head, self.head.root[index]
             data = self.part(page.offset, page.length)
             require(crc32c(data) == page.checksum, "wrong checksum of a page")
-            tiles = min(head.tiles_per_page, head.tiles - index * head.tiles_per_page)
-            require(len(data) >= tiles, "a page with fewer bytes than tiles")
-            cursor, end, entries = Cursor(data), 0, []
-            for _ in range(tiles):
-                length = cursor.varint()
-                require(length <= MAX_RECORD, "bytes of a record", LimitExceeded)
-                if length:
-                    offset = (end + cursor.zigzag()) % 2**64
-                    end = offset + length
-                    require(end < 2**64, "a record beyond 2^64")
-                entries.append((offset, length) if length else None)
-            cursor.end()
-            self.pages[index] = entries
+            trees = range(index * head.trees_per_page, min((index + 1) * head.trees_per_page, head.trees))
+            require(len(data) >= len(trees), "a page with fewer bytes than trees")
+            self.pages[index] = read_page(data, map(head.pyramid.tree, trees))
         return self.pages[index]
 
-    def record(self, number):
-        """The checked record of a tile, after its checksum; None without data."""
-        entry = self.page(number // self.head.tiles_per_page)[number % self.head.tiles_per_page]
-        if entry is None:
-            return None
-        cursor = Cursor(self.part(*entry))
+    def checked_record(self, number, offset, length):
+        """The bytes of a record after its checksum."""
+        cursor = Cursor(self.part(offset, length))
         checksum, rest = cursor.number("I"), cursor.rest()
         require(crc32c(number.to_bytes(8, "little") + rest) == checksum, "wrong checksum of a record")
         return rest
 
+    def record(self, place):
+        """The record of a tile; None where it has none."""
+        entry = self.page(place.tree // self.head.trees_per_page).get(place.number)
+        return Record(self.checked_record(place.number, *entry)) if entry else None
+
     def embedded_model(self):
         """The checked bytes of the embedded model; None where there is none."""
-        entry = self.head.model
-        if not entry or not entry.length:
+        if not self.head.model or not self.head.model.embedded:
             return None
-        data = self.part(entry.offset, entry.length)
-        require(crc32c(data) == entry.checksum, "wrong checksum of the model")
+        offset, length, checksum = self.head.model.embedded
+        data = self.part(offset, length)
+        require(crc32c(data) == checksum, "wrong checksum of the model")
         return data
+
+    def has_model(self):
+        """Whether the model is there, embedded or given."""
+        return bool(self.given or self.head.model and self.head.model.embedded)
 
     @cached_property
     def model(self):
         """The model, embedded or given."""
-        require(self.head.method, "tokens or wavelet coefficients in a file without a model")
-        data = self.embedded_model() or self.given
+        require(self.head.method, "tokens in a file without a model")
+        data = self.embedded_model()
+        data = self.given if data is None else data
         if data is None:
-            raise NoModel(self.head.model.name)
+            raise NoModel(f"{self.head.model.name}, SHA-256 {self.head.model.sha256.hex()}")
         require(hashlib.sha256(data).digest() == self.head.model.sha256, "another SHA-256 of the model")
         if self.head.method == 5:
             return ContextCodec(data)
@@ -968,92 +1451,67 @@ class Terrain:
     def check(self):
         """Checks all checksums, and that each byte of the file belongs to exactly one part."""
         parts = [(page.offset, page.length) for page in self.head.root]
-        if self.embedded_model():
-            parts.append((self.head.model.offset, self.head.model.length))
-        for number in range(self.head.tiles):
-            self.record(number)
-        parts += [entry for index in range(len(self.head.root)) for entry in self.page(index) if entry]
-        end = HEAD
+        if self.embedded_model() is not None:
+            parts.append(self.head.model.embedded[:2])
+        for index in range(len(self.head.root)):
+            for number, entry in self.page(index).items():
+                self.checked_record(number, *entry)
+                parts.append(entry)
+        end = self.head.size
         for offset, length in sorted(parts):
             require(offset == end, "a gap or an overlap of parts")
             end += length
         require(end == len(self.data), "a gap at the end of the file")
 
     def tile(self, level, column, row):
-        """A decoded tile; None without data."""
-        grid, side = self.head.levels[level], self.head.side
-        record = self.record(grid.first + row * grid.columns + column)
-        if record is None:
+        """A tile; None without data. Overviews are kept, for the tiles below them."""
+        place = self.head.pyramid.place(level, column, row)
+        if place.number not in self.overviews:
+            tile = self.read_tile(place)
+            if not level:
+                return tile
+            self.overviews[place.number] = tile
+        return self.overviews[place.number]
+
+    def read_tile(self, place):
+        """A tile from its record, or without one (section 9)."""
+        above = None
+        if self.head.method == 5 and not place.is_root:
+            above = self.tile(place.level + 1, place.column // 2, place.row // 2)
+            if above is None:
+                return None
+            if above.has_picture and self.has_model():
+                above.picture  # a fault in it concerns the tiles below too, also those that do not need it
+        record = self.record(place)
+        if record is None and not (above and above.has_picture):
             return None
-        width, height = min(side, grid.width - column * side), min(side, grid.height - row * side)
-        cursor = Cursor(record)
-        kind, flags, *statistics = cursor.numbers("BB4f")
-        require(kind <= 2, f"kind {kind}", Unsupported)
-        require(flags < 4, "reserved bits of a record", Unsupported)
-        require(kind != 1 or self.head.method != 5, "tokens in a file of wavelet layers")
-        require(kind != 2 or self.head.method == 5, "a wavelet layer in a file of another method")
-        require(kind or not flags & 2, "a residual with integers")
-        missing = decode_mask(cursor.block(), width, height) if flags & 1 else np.zeros((height, width), bool)
-        layer = Cursor(cursor.block())
-        require(kind != 2 or not flags & 2 or layer.data[:1] != b"\1", "a residual with a lossless wavelet layer")
-        symbols, heights = (self.integers, self.tokens, self.wavelet)[kind](layer, missing)
-        residual = None
-        if flags & 2:
-            step = cursor.number("d")
-            require(step > 0 and math.isfinite(step), "step of the residual")
-            residual = decode_integers(cursor.rest(), width, height, False, missing)
-            heights = heights + residual.astype(np.float64) * step
-        cursor.end()
-        heights[missing] = np.nan
-        require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
-        return Tile(missing, symbols, residual, heights, tuple(statistics[:2]), tuple(statistics[2:]))
+        missing = self.missing(record and record.mask, place, above)
+        if record is None:
+            return None if missing.all() else WaveletTile(self, place, above, missing, None)
+        self.check_kind(record, above)
+        if record.kind == 0:
+            return IntegerTile(record, place, missing, self.head.bound)
+        if record.kind == 1:
+            return TokenTile(record, place, missing, self.model)
+        return WaveletTile(self, place, above, missing, record)
 
-    def integers(self, layer, missing):
-        """Integers and heights of a layer of integers."""
-        height, width = missing.shape
-        origin, step = layer.numbers("dd")
-        require(math.isfinite(origin), "an origin that is not finite")
-        require(step in (0, -1) or step > 0 and math.isfinite(step), "step of the integers")
-        integers = decode_integers(layer.rest(), width, height, True, missing)
-        if step > 0:
-            heights = origin + integers.astype(np.float64) * step
-        elif step == 0:
-            v = np.where(missing, 0, integers)
-            require((v >= -(2**31)).all() and (v < 2**31).all(), "an integer beyond the bits of an f32")
-            bits = np.where(v >= 0, v, ~v | 2**31)
-            heights = bits.astype(np.uint32).view(np.float32).astype(np.float64)
-        else:
-            heights = np.where(integers >= 0, integers, ~integers | np.int64(-(2**63))).view(np.float64)
-        if self.head.bound == 3:
-            heights = heights.astype(np.float32).astype(np.float64)
-        return integers, heights
+    def missing(self, mask, place, above):
+        """The missing pixels of a tile, given its coded mask, if any, and the tile above, if any."""
+        known = inherited(above.missing, place.x0, place.y0, place.width, place.height) if above else None
+        if mask is not None:
+            return decode_mask(mask, place.width, place.height, known)
+        return np.zeros((place.height, place.width), bool) if known is None else known
 
-    def tokens(self, layer, missing):
-        """Symbols and heights of a layer of tokens."""
-        height, width = missing.shape
-        coding, bits, low, span = layer.numbers("BBff")
-        require(coding <= 2, f"coding {coding}", Unsupported)
-        require(bits in (2, 4, 8, 16), "bits of a symbol")
-        steps = np.array(layer.numbers(f"{self.model.channels}e"), np.float32)
-        require(np.isfinite([low, span, *steps]).all(), "low, range or a step that is not finite")
-        symbols = decode_symbols(layer.rest(), coding, bits, self.model)
-        values = self.model.values(symbols.astype(np.float32) * steps)
-        return symbols, low + span * values[:height, :width]
-
-    def wavelet(self, layer, missing):
-        """Integers and heights of a wavelet layer."""
-        height, width = missing.shape
-        transform = layer.number("B")
-        require(transform <= 1, f"transform {transform}", Unsupported)
-        step, offset = layer.number("fd"[transform]), layer.zigzag()
-        require(step > 0 and math.isfinite(step), "step of the wavelet layer")
-        integers = self.model.decode(layer.rest(), width, height, bool(transform))
-        if not transform:
-            return integers, (integers + signed(64 * offset)).astype(np.float64) * (step / 64)
-        heights = (integers + offset).astype(np.float64) * step
-        if self.head.bound == 3:
-            heights = heights.astype(np.float32).astype(np.float64)
-        return integers, heights
+    def check_kind(self, record, above):
+        """Refuses what a record cannot have where it is (section 10)."""
+        kind, method = record.kind, self.head.method
+        require(kind != 1 or method != 5, "tokens in a file of wavelet layers")
+        require(kind < 2 or method == 5, "a wavelet layer in a file of another method")
+        require(kind != 2 or not above, "a whole picture below another tile")
+        require(kind != 3 or above and above.has_picture, "details that are not below a picture")
+        require(kind == 1 or record.residual is None, "a residual without tokens")
+        require(kind >= 2 or record.flats is None, "flat areas without a picture")
+        require(kind >= 2 or record.corrections is None, "corrections without a picture")
 
     def tiles(self, level):
         """Row, column and tile of all tiles of a level, in the order of their numbers."""
@@ -1061,3 +1519,12 @@ class Terrain:
         for row in range(grid.rows):
             for column in range(grid.columns):
                 yield row, column, self.tile(level, column, row)
+
+    def heights(self, level):
+        """The heights of a level, NaN where there is no data."""
+        grid, side = self.head.levels[level], self.head.side
+        heights = np.full((grid.height, grid.width), np.nan)
+        for row, column, tile in self.tiles(level):
+            if tile:
+                heights[row * side : (row + 1) * side, column * side : (column + 1) * side] = tile.heights
+        return heights
