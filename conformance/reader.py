@@ -1252,40 +1252,101 @@ def growth_of_ll():
 
 
 GROWTH = growth_of_ll()
-KERNELS = {  # of the samples at -1, 0, 1 and 2, by depth (section 13.7)
-    1: np.array([-81, 915, 205, -15]) / 1024,
-    2: np.array([-2625, 24515, 12093, -1215]) / 32768,
-    3: np.array([-76545, 690435, 487165, -52479]) / 1048576,
-}
+LIFTING = (-103949, -3472, 57862, 29066)  # of the forward transform (section 13.7)
+
+
+def low(line, lossless):
+    """Where the samples of a line's low half lie, from where those of the line do (section 13.7)."""
+    if len(line) == 1:
+        return line
+    halves = []
+    for numbers in (line, np.ones(len(line))):
+        even, odd = numbers[::2].copy(), numbers[1::2].copy()
+        for step, factor in enumerate((-1 / 2, 1 / 4) if lossless else (c / 65536 for c in LIFTING)):
+            if step % 2 == 0:
+                after = np.append(even[1:], even[-1])[: len(odd)]
+                odd += factor * (even[: len(odd)] + after)
+            else:
+                before, here = np.insert(odd, 0, odd[0]), np.append(odd, odd[-1])
+                even += factor * (before[: len(even)] + here[: len(even)])
+        halves.append(even)
+    return halves[0] / halves[1]
+
+
+def positions(depth, tile, count, side, lossless):
+    """Where the columns of a tile's picture lie, of a storey whose finest level has so many."""
+    if depth == 0:
+        return np.arange(tile * side, min((tile + 1) * side, count), dtype=np.float64)
+    tiles = -(-(-(-count // 2 ** (depth - 1))) // side)
+    below = range(2 * tile, min(2 * tile + 2, tiles))
+    return np.concatenate([low(positions(depth - 1, b, count, side, lossless), lossless) for b in below])
+
+
+def straight(e):
+    """Lines with a border of two numbers that goes on straight."""
+    before, after = (e[0] - e[1], e[-1] - e[-2]) if len(e) > 1 else (0 * e[0], 0 * e[0])
+    return np.concatenate([[e[0] + 2 * before, e[0] + before], e, [e[-1] + after, e[-1] + 2 * after]])
 
 
 def straight_border(metres):
     """The metres of a root with a border of two pixels that goes on straight, first along rows, then columns."""
-    for _ in range(2):
-        e = metres.T
-        before, after = (e[0] - e[1], e[-1] - e[-2]) if len(e) > 1 else (0 * e[0], 0 * e[0])
-        metres = np.vstack([e[0] + 2 * before, e[0] + before, e, e[-1] + after, e[-1] + 2 * after])
-    return metres
+    return straight(straight(metres.T).T)
 
 
-def border_below(metres, above, x0, y0):
+def quotient(a, b):
+    """a / b, and 0 where that is not finite."""
+    with np.errstate(all="ignore"):
+        result = a / b
+    return np.where(np.isfinite(result), result, 0.0)
+
+
+def positions_below(inner, above, start):
+    """Positions with a border of two, from those of the tile above with its border."""
+    x = np.arange(-2, len(inner) + 2)
+    left = 2 + start + x // 2
+    bordered = (above[left] + above[left + x % 2]) / 2
+    bordered[2:-2] = inner
+    return bordered
+
+
+def border_below(metres, axes, above, above_axes, starts):
     """The metres of a tile below another with a border of two pixels, from those of the tile above with its border."""
-    height, width = metres.shape
-    x, y = np.arange(-2, width + 2), np.arange(-2, height + 2)
-    left, up = 2 + x0 + x // 2, 2 + y0 + y // 2  # the border of the tile above comes first
-    right, down = left + x % 2, up + y % 2
-    upper, lower = above[up], above[down]
-    bordered = (upper[:, left] + upper[:, right] + lower[:, left] + lower[:, right]) / 4
+    places = []
+    for axis, outer, start in zip(axes, above_axes, starts):
+        left = np.minimum(2 + start + np.arange(-2, len(axis) - 2) // 2, len(outer) - 2)
+        places.append((left, quotient(axis - outer[left], outer[left + 1] - outer[left])))
+    (left, across), (up, down) = places
+    upper, lower = (above[rows][:, left] + across * (above[rows][:, left + 1] - above[rows][:, left]) for rows in (up, up + 1))
+    bordered = upper + down[:, None] * (lower - upper)
     bordered[2:-2, 2:-2] = metres
     return bordered
 
 
-def moved(bordered, depth):
+def kernel(depth, lossless):
+    """Weights of the four samples around the middle of an overview's pixel."""
+    t = 0.5 - 0.5 ** (depth + 1)
+    smooth = np.array(
+        [
+            -t / 2 + t**2 / 2 + 3 * t**3 / 2 - 5 * t**4 / 2 + t**5,
+            1 - t**2 - 9 * t**3 / 2 + 15 * t**4 / 2 - 3 * t**5,
+            t / 2 + t**2 / 2 + 9 * t**3 / 2 - 15 * t**4 / 2 + 3 * t**5,
+            -3 * t**3 / 2 + 5 * t**4 / 2 - t**5,
+        ]
+    )
+    spline = np.array([(1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3]) / 6
+    return (smooth + spline) / 2 if lossless else smooth
+
+
+def moved(bordered, axes, firsts, depth, lossless):
     """Heights at the middle of the pixels of an overview, of metres with a border."""
-    kernel = KERNELS[depth]
-    for _ in range(2):
+    weights = kernel(depth, lossless)
+    for axis, first in zip(axes, firsts):
         size = bordered.shape[1] - 4
-        bordered = sum(k * bordered[:, i + 1 : i + 1 + size] for i, k in enumerate(kernel)).T
+        middle = 2**depth * (first + np.arange(size)) + (2**depth - 1) / 2
+        lies = sum(k * axis[i + 1 : i + 1 + size] for i, k in enumerate(weights))
+        miss = quotient(middle - lies, axis[3 : 3 + size] - axis[2 : 2 + size])
+        difference = bordered[:, 3 : 3 + size] - bordered[:, 2 : 2 + size]
+        bordered = (sum(k * bordered[:, i + 1 : i + 1 + size] for i, k in enumerate(weights)) + miss * difference).T
     return bordered
 
 
@@ -1366,13 +1427,29 @@ class WaveletTile:
         metres = self.wavelet.metres(self.symbols, self.place.depth, 0)
         if not self.above:
             return straight_border(metres)
-        return border_below(metres, self.above.bordered, self.place.x0, self.place.y0)
+        starts = (self.place.x0, self.place.y0)
+        return border_below(metres, self.axes, self.above.bordered, self.above.axes, starts)
+
+    @cached_property
+    def axes(self):
+        """Where the columns and the rows of an overview lie, with their borders (section 13.7)."""
+        pyramid, place = self.terrain.head.pyramid, self.place
+        finest = pyramid.levels[place.level - place.depth]
+        axes = []
+        for axis, (tile, count, start) in enumerate(
+            ((place.column, finest.width, place.x0), (place.row, finest.height, place.y0))
+        ):
+            inner = positions(place.depth, tile, count, pyramid.side, self.wavelet.lossless)
+            axes.append(positions_below(inner, self.above.axes[axis], start) if self.above else straight(inner))
+        return axes
 
     @cached_property
     def heights(self):
         """Heights, NaN at missing pixels."""
         if self.place.depth:
-            return np.where(self.missing, np.nan, moved(self.bordered, self.place.depth))
+            firsts = (self.place.column * self.terrain.head.side, self.place.row * self.terrain.head.side)
+            shown = moved(self.bordered, self.axes, firsts, self.place.depth, self.wavelet.lossless)
+            return np.where(self.missing, np.nan, shown)
         heights = self.wavelet.metres(self.symbols, 0, self.coarser)
         if self.corrections:
             heights = heights + self.corrections.metres()
