@@ -1,6 +1,7 @@
 //! An open terrane file.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,12 +39,12 @@ pub struct Terrain {
     decoder: TileDecoder,
     memory: MemoryLimit,
     /// Tiles that were used last; `None` for one without data.
-    tiles: TileCache<Tile>,
-    /// Tiles that others lie below.
-    branches: TileCache<Branch>,
+    tiles: TileCache<LevelTile, Tile>,
+    /// Tiles that others lie below, and whether with heights of their own.
+    branches: TileCache<(LevelTile, bool), Branch>,
 }
 
-type TileCache<T> = Cache<LevelTile, Option<Arc<T>>>;
+type TileCache<K, T> = Cache<K, Option<Arc<T>>>;
 
 /// Records that were fetched and are whole.
 type Records = HashMap<LevelTile, Option<Vec<u8>>>;
@@ -62,7 +63,7 @@ pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>
 }
 
 /// A cache of so many tiles; they are few and large, and a point at a border needs several new ones at once.
-fn tile_cache<T>(kept: usize) -> TileCache<T> {
+fn tile_cache<K: Eq + Hash, T>(kept: usize) -> TileCache<K, T> {
     let options = OptionsBuilder::new()
         .estimated_items_capacity(kept)
         .weight_capacity(kept as u64)
@@ -236,12 +237,12 @@ impl Terrain {
         for &tile in tiles {
             // One outside the file is an error of its own.
             self.header().pyramid.number(tile)?;
+            let is_shown = tile.level > self.header().pyramid.storey(tile.level);
             let mut next = Some(tile);
             while let Some(tile) = next {
                 wanted.push(tile);
-                next = self
-                    .parent(tile)
-                    .filter(|above| !self.branches.contains_key(above));
+                let above = self.parent(tile);
+                next = above.filter(|&above| !self.has_branch(above, is_shown));
             }
         }
         wanted.sort_unstable();
@@ -269,25 +270,43 @@ impl Terrain {
         let pyramid = &self.header().pyramid;
         let has_below = tile.level > pyramid.storey(tile.level);
         if has_below && self.header().method.stored() == Stored::Wavelet {
-            let branch = self.branch(tile, records)?;
+            let branch = self.branch(tile, true, records)?;
             return Ok(branch.map(|branch| branch.tile.copied()));
         }
-        let branch = self.decode_branch(tile, records)?;
+        let branch = self.decode_branch(tile, false, records)?;
         Ok(branch.map(|branch| branch.tile))
     }
 
     /// A tile that others lie below, which is kept for a while.
-    fn branch(&self, tile: LevelTile, records: &Records) -> Result<Option<Arc<Branch>>, Error> {
-        self.branches.get_or_insert_with(&tile, || {
-            Ok(self.decode_branch(tile, records)?.map(Arc::new))
+    fn branch(
+        &self,
+        tile: LevelTile,
+        is_shown: bool,
+        records: &Records,
+    ) -> Result<Option<Arc<Branch>>, Error> {
+        // One with heights does for those below it too.
+        if let Some(branch) = self.branches.get(&(tile, true)) {
+            return Ok(branch);
+        }
+        self.branches.get_or_insert_with(&(tile, is_shown), || {
+            Ok(self.decode_branch(tile, is_shown, records)?.map(Arc::new))
         })
     }
 
-    fn decode_branch(&self, tile: LevelTile, records: &Records) -> Result<Option<Branch>, Error> {
+    fn has_branch(&self, tile: LevelTile, is_shown: bool) -> bool {
+        self.branches.contains_key(&(tile, true)) || self.branches.contains_key(&(tile, is_shown))
+    }
+
+    fn decode_branch(
+        &self,
+        tile: LevelTile,
+        is_shown: bool,
+        records: &Records,
+    ) -> Result<Option<Branch>, Error> {
         let parent = self.parent(tile);
         let above = match parent {
             None => None,
-            Some(parent) => self.branch(parent, records)?,
+            Some(parent) => self.branch(parent, is_shown, records)?,
         };
         let damaged = |source: Error| Error::Tile {
             tile,
@@ -314,7 +333,7 @@ impl Terrain {
         }
         let place = Place::of(&self.header().pyramid, tile)?;
         self.decoder
-            .branch(&place, bytes.as_deref(), above.as_deref())
+            .branch(&place, bytes.as_deref(), above.as_deref(), is_shown)
             .map_err(damaged)
     }
 
@@ -333,8 +352,8 @@ impl Terrain {
     pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
         self.check_memory(window)?;
-        let tiles = self.tiles_of(level, window);
         let jobs = self.decoders(jobs)?;
+        let tiles = in_turns(self.tiles_of(level, window), jobs);
         let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
         for tiles in tiles.chunks(FETCHED) {
             let records = self.fetch(tiles)?;
@@ -407,6 +426,21 @@ impl Terrain {
         }
         Ok(heights)
     }
+}
+
+/// Tiles by those above them, so that these are decoded about once, and in as many turns as there are threads, so that no
+/// two of them wait for the same one.
+fn in_turns(mut tiles: Vec<LevelTile>, turns: usize) -> Vec<LevelTile> {
+    tiles.sort_by_key(|tile| {
+        let LevelTile { id, .. } = *tile;
+        [3, 2, 1, 0].map(|above| (id.row >> above, id.column >> above))
+    });
+    let part = tiles.len().div_ceil(turns.max(1)).max(1);
+    let parts: Vec<&[LevelTile]> = tiles.chunks(part).collect();
+    (0..part)
+        .flat_map(|index| parts.iter().filter_map(move |part| part.get(index)))
+        .copied()
+        .collect()
 }
 
 /// Puts the part of a tile that a window shares into the window's heights.

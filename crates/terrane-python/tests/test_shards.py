@@ -15,8 +15,8 @@ def job(dem, tmp_path_factory):
     """A plan of seven shards and the bytes of the whole file."""
     folder = tmp_path_factory.mktemp("job")
     plan = folder / "plan.json"
-    assert shards.plan(dem, plan, shards=7, tile=32, max_error=0.05) == shards.count(plan) == 7
-    pyterrane.encode(dem, folder / "whole.trn", tile=32, max_error=0.05)
+    assert shards.plan(dem, plan, shards=7, tile=16, max_error=0.05) == shards.count(plan) == 7
+    pyterrane.encode(dem, folder / "whole.trn", tile=16, max_error=0.05)
     return str(plan), (folder / "whole.trn").read_bytes()
 
 

@@ -236,7 +236,8 @@ impl<'a> View<'a> {
             Pixels::Level(_, window) => {
                 let side = usize::from(self.terrain.header().pyramid.side());
                 let tiles = (window.column % side + window.width).div_ceil(side);
-                let rows = side * jobs.div_ceil(tiles.max(1)).max(1);
+                // Two rows of tiles at least lie below the same tiles.
+                let rows = side * jobs.div_ceil(tiles.max(1)).max(2);
                 (rows - window.row % side, rows)
             }
         };

@@ -39,7 +39,7 @@ impl TileDecoder {
         let pyramid = alone(window)?;
         let id = TileId { column: 0, row: 0 };
         let place = Place::of(&pyramid, LevelTile { level: 0, id })?;
-        let branch = self.branch(&place, Some(bytes), None)?;
+        let branch = self.branch(&place, Some(bytes), None, true)?;
         branch.map(|branch| branch.tile).ok_or(Error::NoModel)
     }
 

@@ -114,7 +114,8 @@ impl Branch {
         Self { tile, below: None }
     }
 
-    /// Of a picture, at a place below another tile or at the top.
+    /// Of a picture, at a place below another tile or at the top. One that is not shown is there for those below it
+    /// alone: it has no heights.
     pub(crate) fn new(
         scale: Scale,
         picture: Picture,
@@ -122,8 +123,19 @@ impl Branch {
         missing: Option<Vec<bool>>,
         place: &Place,
         above: Option<&Self>,
+        is_shown: bool,
     ) -> Self {
         let window = place.window;
+        if place.depth > 0 && !is_shown {
+            return Self {
+                tile: Tile::of_heights(window, Vec::new(), missing),
+                below: Some(Below {
+                    scale,
+                    picture,
+                    extended: None,
+                }),
+            };
+        }
         let heights = scale.metres(picture.values(), place.depth, coarser);
         if place.depth == 0 {
             return Self::alone(Tile::of_heights(window, heights, missing));
@@ -225,11 +237,12 @@ impl TileDecoder {
         place: &Place,
         bytes: Option<&[u8]>,
         above: Option<&Branch>,
+        is_shown: bool,
     ) -> Result<Option<Branch>, Error> {
         let mask = above.map(|above| above.mask(place));
         let Some(bytes) = bytes else {
             return match above {
-                Some(above) => self.inherited(place, above),
+                Some(above) => self.inherited(place, above, is_shown),
                 None => Ok(None),
             };
         };
@@ -265,7 +278,15 @@ impl TileDecoder {
         if record.corrections.is_some() && (place.depth > 0 || is_lossless) {
             return Err(malformed("corrections lie where nothing is left over"));
         }
-        let mut branch = Branch::new(scale, picture, coarser, record.missing, place, above);
+        let mut branch = Branch::new(
+            scale,
+            picture,
+            coarser,
+            record.missing,
+            place,
+            above,
+            is_shown,
+        );
         if record.flats.is_some() && place.depth > 0 {
             return Err(malformed("an overview has flat areas of its own"));
         }
@@ -300,7 +321,12 @@ impl TileDecoder {
     }
 
     /// A tile without a record, below another.
-    fn inherited(&self, place: &Place, above: &Branch) -> Result<Option<Branch>, Error> {
+    fn inherited(
+        &self,
+        place: &Place,
+        above: &Branch,
+        is_shown: bool,
+    ) -> Result<Option<Branch>, Error> {
         let [width, height] = place.size();
         let missing = above.mask(place).inherited(width, height);
         let is_empty = missing
@@ -314,7 +340,7 @@ impl TileDecoder {
         let picture = above.with_part(place, 0, |part| codec.plain(part, place.size(), finer));
         let picture = picture.ok_or_else(|| malformed("it lies beside the tile above it"))?;
         let picture = picture.map_err(ModelError::from)?;
-        let mut branch = Branch::new(scale, picture, 0, missing, place, Some(above));
+        let mut branch = Branch::new(scale, picture, 0, missing, place, Some(above), is_shown);
         self.round(&mut branch, scale, place);
         Ok(Some(branch))
     }

@@ -445,7 +445,7 @@ impl TreeEncoder<'_> {
             })
         };
         let missing = heights.missing.clone();
-        let branch = Branch::new(plan.scale, picture, 0, missing, place, None);
+        let branch = Branch::new(plan.scale, picture, 0, missing, place, None, true);
         if place.depth > 0 {
             let measured = heights.measure(&branch.tile.heights);
             let candidate = Candidate::of_layer(Some(layer(bytes)), Vec::new());
@@ -492,7 +492,15 @@ impl TreeEncoder<'_> {
             let bytes = bytes.or_else(|| (coarser > 0).then(|| EMPTY.to_vec()));
             let layer = bytes.map(|bytes| Layer::Details(Details { coarser, bytes }));
             let missing = heights.missing.clone();
-            let branch = Branch::new(plan.scale, picture, coarser, missing, place, Some(parent));
+            let branch = Branch::new(
+                plan.scale,
+                picture,
+                coarser,
+                missing,
+                place,
+                Some(parent),
+                true,
+            );
             Some((layer, branch))
         };
         let outside = || Error::TreeSize {
