@@ -25,7 +25,7 @@ use crate::tree::{Branch, Place};
 
 /// Decoded pixels that are kept, and tiles at most and at least.
 const KEPT_PIXELS: usize = 1 << 24;
-const KEPT: std::ops::RangeInclusive<usize> = 4..=64;
+const KEPT: std::ops::RangeInclusive<usize> = 4..=256;
 /// The same of tiles that others lie below, which take several times as much.
 const KEPT_BRANCH_PIXELS: usize = 3 << 19;
 const KEPT_BRANCHES: std::ops::RangeInclusive<usize> = 4..=256;
