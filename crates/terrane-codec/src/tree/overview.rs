@@ -14,12 +14,13 @@ use crate::kernel::weights;
 /// Pixels around a picture.
 const BORDER: usize = 2;
 
-/// Where the pixels of a picture lie along its columns or rows, in pixels of the finest level of its storey.
+/// Where the pixels of a picture lie along its columns or rows, in pixels of the finest level of its storey from the start
+/// of its tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     /// Of each column or row, with the border.
     at: Vec<f64>,
-    /// The first column or row in the level.
+    /// The first column or row in the tree.
     first: usize,
     /// Pixels of the finest level that one covers.
     size: f64,
@@ -77,14 +78,18 @@ impl Axis {
     ) -> Self {
         let level = pyramid.storey(tile.level);
         let (width, height) = pyramid.size(level).unwrap_or_default();
-        let (count, tile_at) = if is_rows {
-            (height, tile.id.row)
+        let root = pyramid.root(tile);
+        let (count, tile_at, root_at) = if is_rows {
+            (height, tile.id.row, root.id.row)
         } else {
-            (width, tile.id.column)
+            (width, tile.id.column, root.id.column)
         };
         let side = usize::from(pyramid.side());
         let depth = tile.level - level;
-        let inner = positions(transform, count as usize, side, depth, tile_at);
+        // Counted from where the tree starts, so that equal trees are equal to the last bit wherever they lie.
+        let tile_at = tile_at - (root_at << (root.level - tile.level));
+        let count = count as usize - ((root_at * side) << (root.level - level));
+        let inner = positions(transform, count, side, depth, tile_at);
         let mut at = vec![0.0; inner.len() + 2 * BORDER];
         at[BORDER..BORDER + inner.len()].copy_from_slice(&inner);
         match above {
