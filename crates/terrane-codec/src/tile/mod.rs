@@ -2,7 +2,7 @@
 //!
 //! A codec of tiles is one file here, with an arm in `TileEncoder::encode_layer` and one in
 //! `TileDecoder::decode_layer`: how heights become its layer, and how they come back. The wavelet's tiles are not by
-//! themselves: they are in [`crate::tree`].
+//! themselves: they are in `tree`.
 
 mod decoder;
 mod encoder;
