@@ -199,7 +199,7 @@ fn context_cases() -> Vec<Made> {
         ),
         (
             "context-lake",
-            "flat areas within wavelets, three storeys",
+            "flat areas within wavelets",
             Raster::new(333, 210, |x, y| {
                 let (x, y) = (x as f64, y as f64);
                 if (x - 90.0).hypot(y - 80.0) < 40.0 {
