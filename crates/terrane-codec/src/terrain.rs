@@ -28,7 +28,7 @@ const KEPT_PIXELS: usize = 1 << 24;
 const KEPT: std::ops::RangeInclusive<usize> = 4..=256;
 /// The same of tiles that others lie below, which take several times as much.
 const KEPT_BRANCH_PIXELS: usize = 3 << 19;
-const KEPT_BRANCHES: std::ops::RangeInclusive<usize> = 4..=256;
+const KEPT_BRANCHES: std::ops::RangeInclusive<usize> = 4..=64;
 /// Tiles whose records are fetched together.
 const FETCHED: usize = 512;
 

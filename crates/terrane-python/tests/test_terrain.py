@@ -123,10 +123,10 @@ def test_files_are_read_from_the_web_by_ranges(trn):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         terrain = pyterrane.open(f"http://127.0.0.1:{server.server_port}/dem.trn")
-        assert asked == [16384]
+        assert asked == [min(16384, os.path.getsize(trn))]
         x, y = terrain.xy(20, 20)
         assert terrain.height(x, y) == pyterrane.open(trn).height(x, y)
-        assert len(asked) == 3 and sum(asked) < 18_000, "head, index and one tile"
+        assert len(asked) <= 3 and sum(asked) < 18_000, "head, index and the records of one tile"
     finally:
         server.shutdown()
 
@@ -213,7 +213,7 @@ def test_an_encoding_is_stopped_from_python(dem, tmp_path):
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        pyterrane.encode(dem, tmp_path / "a.trn", tile=64, progress=stop)
+        pyterrane.encode(dem, tmp_path / "a.trn", tile=16, progress=stop)
     assert len(seen) == 1 and 0 < seen[0][0] < seen[0][1]
     assert os.listdir(tmp_path) == []
 

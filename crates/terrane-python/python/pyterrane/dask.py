@@ -3,7 +3,7 @@
 >>> from distributed import Client
 >>> from pyterrane import shards
 >>> import pyterrane.dask
->>> shards.plan("dem.tif", "on_dask.json", shards=2, tile=64)
+>>> shards.plan("dem.tif", "on_dask.json", shards=2, tile=16)
 2
 >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
 ...     report = pyterrane.dask.encode("on_dask.json", "on_dask.trn", client=client)

@@ -3,7 +3,7 @@
 >>> import ray
 >>> from pyterrane import shards
 >>> import pyterrane.ray
->>> shards.plan("dem.tif", "on_ray.json", shards=2, tile=64)
+>>> shards.plan("dem.tif", "on_ray.json", shards=2, tile=16)
 2
 >>> _ = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
 >>> report = pyterrane.ray.encode("on_ray.json", "on_ray.trn")

@@ -2,12 +2,12 @@
 
 >>> import pyterrane
 >>> from pyterrane import shards
->>> shards.plan("dem.tif", "plan.json", shards=3, tile=64, max_error=0.1)
+>>> shards.plan("dem.tif", "plan.json", shards=3, tile=16, max_error=0.1)
 3
 >>> for number in range(shards.count("plan.json")):          # anywhere, in any order, as often as needed
 ...     report = shards.encode("plan.json", number)
 >>> report = shards.merge("plan.json", "merged.trn")
->>> whole = pyterrane.encode("dem.tif", "whole.trn", tile=64, max_error=0.1)
+>>> whole = pyterrane.encode("dem.tif", "whole.trn", tile=16, max_error=0.1)
 >>> open("merged.trn", "rb").read() == open("whole.trn", "rb").read()
 True
 """
