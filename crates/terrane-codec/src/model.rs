@@ -320,6 +320,11 @@ impl FileModel {
         }
     }
 
+    /// The context codec of a file's model, which must be one.
+    pub(crate) fn codec(model: Option<&Self>) -> Result<&Codec, Error> {
+        model.and_then(Self::context).ok_or(Error::NoModel)
+    }
+
     /// The context codec, where it is one.
     pub fn context(&self) -> Option<&Codec> {
         match self {

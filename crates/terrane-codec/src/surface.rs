@@ -11,7 +11,7 @@ use crate::Error;
 use crate::kernel::PixelJet;
 use crate::model::FileModel;
 use crate::parallel::in_parallel;
-use crate::terrain::Terrain;
+use crate::terrain::{Terrain, by_trees};
 use crate::tile::Tile;
 use crate::tiling::Tiling;
 
@@ -130,9 +130,10 @@ impl<'a> Surface<'a> {
             let (column, row) = self.pixel(x, y);
             // A cast takes what is outside, or no number, to the nearest tile: there is no height there anyway.
             let side = self.tiling.side;
-            let (column, row) = (column as usize / side, row as usize / side);
-            // Tree by tree, and in a tree by the tiles above, so that those are decoded about once too.
-            [3, 2, 1, 0].map(|above| (row >> above, column >> above))
+            by_trees(TileId {
+                column: column as usize / side,
+                row: row as usize / side,
+            })
         };
         let mut order: Vec<usize> = (0..points.len()).collect();
         order.sort_by_cached_key(|&index| tile(&points[index]));

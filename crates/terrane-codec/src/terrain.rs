@@ -247,12 +247,7 @@ impl Terrain {
         }
         wanted.sort_unstable();
         wanted.dedup();
-        let records = match self.reader.records(&wanted) {
-            Ok(records) => records,
-            // A page of the index: whoever needs it reads it again, and says for which tile.
-            Err(FormatError::Checksum { .. } | FormatError::Malformed { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
+        let records = self.reader.records(&wanted)?;
         Ok(wanted
             .into_iter()
             .zip(records)
@@ -428,13 +423,15 @@ impl Terrain {
     }
 }
 
+/// What sorts tiles tree by tree, and in a tree by those above them, so that these are decoded about once.
+pub(crate) fn by_trees(id: TileId) -> [(usize, usize); 4] {
+    [3, 2, 1, 0].map(|above| (id.row >> above, id.column >> above))
+}
+
 /// Tiles by those above them, so that these are decoded about once, and in as many turns as there are threads, so that no
 /// two of them wait for the same one.
 fn in_turns(mut tiles: Vec<LevelTile>, turns: usize) -> Vec<LevelTile> {
-    tiles.sort_by_key(|tile| {
-        let LevelTile { id, .. } = *tile;
-        [3, 2, 1, 0].map(|above| (id.row >> above, id.column >> above))
-    });
+    tiles.sort_by_key(|tile| by_trees(tile.id));
     let part = tiles.len().div_ceil(turns.max(1)).max(1);
     let parts: Vec<&[LevelTile]> = tiles.chunks(part).collect();
     (0..part)

@@ -4,14 +4,14 @@ use terrane_format::coder::Encoder;
 
 use crate::codec::{Codec, encode_ll};
 use crate::coefficients::{Coefficients, Transform, level_sizes};
-use crate::distribution::{Context, Distributions};
+use crate::distribution::Context;
 use crate::level::Trunks;
 use crate::matrix::Matrix;
 use crate::network::Scratch;
 use crate::picture::{Part, Picture};
 use crate::planes::Planes;
 use crate::quantiser::Quantiser;
-use crate::stream::{Recording, Rewriting, Writing};
+use crate::stream::{Recording, Rewriting, Stream, Writing};
 use crate::wavelet::BANDS;
 
 /// A picture without its finest level, whose symbols are still open.
@@ -53,17 +53,6 @@ pub struct Finest {
     pub contexts: [Matrix<Context>; BANDS],
     /// What a decoder makes of them.
     pub picture: Picture,
-}
-
-impl Finest {
-    /// Bits of its symbols.
-    pub fn bits(&self, distributions: &Distributions) -> f64 {
-        let bands = self.symbols.iter().zip(&self.contexts);
-        bands
-            .flat_map(|(symbols, contexts)| symbols.values.iter().zip(&contexts.values))
-            .map(|(&symbol, &context)| f64::from(distributions.cost(context, symbol)))
-            .sum()
-    }
 }
 
 impl<'a> Draft<'a> {
@@ -126,61 +115,55 @@ impl<'a> Draft<'a> {
 
     /// The finest level as a quantiser chooses it.
     pub fn choose(&self, quantiser: Quantiser) -> Finest {
-        let mut scratch = Scratch::new(&self.codec.model.network);
         let mut stream = Recording {
             quantiser,
             bands: self.bands,
             contexts: self.no_contexts(),
         };
-        let mut context = Some(self.context.clone());
-        let level = (0, self.sizes);
-        let part = self.above.part();
-        let symbols = self
-            .codec
-            .bands(&mut stream, part, level, 0, &mut context, &mut scratch);
-        self.finest(symbols, stream.contexts, context.as_ref(), &mut scratch)
+        let (symbols, picture) = self.level(&mut stream, true);
+        Finest {
+            symbols,
+            contexts: stream.contexts,
+            picture,
+        }
     }
 
     /// The bytes of the picture with these symbols in its finest level, and what comes of them; without bytes where it is
     /// part of another and all symbols are 0.
     pub fn code(&self, symbols: &[Matrix<i64>; BANDS]) -> (Option<Vec<u8>>, Finest) {
-        let mut scratch = Scratch::new(&self.codec.model.network);
+        // A level without symbols has no offsets.
+        let is_empty = symbols
+            .iter()
+            .all(|band| band.values.iter().all(|&symbol| symbol == 0));
         let mut stream = Rewriting {
             encoder: self.encoder.clone(),
             symbols,
             contexts: self.no_contexts(),
         };
-        let mut context = Some(self.context.clone());
-        let level = (0, self.sizes);
-        let part = self.above.part();
-        let symbols = self
-            .codec
-            .bands(&mut stream, part, level, 0, &mut context, &mut scratch);
-        // A level without symbols has no offsets.
-        let is_empty = symbols
-            .iter()
-            .all(|band| band.values.iter().all(|&symbol| symbol == 0));
-        let context = context.filter(|_| !is_empty);
-        let finest = self.finest(symbols, stream.contexts, context.as_ref(), &mut scratch);
+        let (symbols, picture) = self.level(&mut stream, !is_empty);
         let is_silent = is_empty && matches!(self.above, Coarser::Part(_));
-        ((!is_silent).then(|| stream.encoder.finish()), finest)
+        let bytes = (!is_silent).then(|| stream.encoder.finish());
+        let finest = Finest {
+            symbols,
+            contexts: stream.contexts,
+            picture,
+        };
+        (bytes, finest)
     }
 
-    fn finest(
+    /// The symbols that a stream gives, and the picture that comes of them.
+    fn level<S: Stream>(
         &self,
-        symbols: [Matrix<i64>; BANDS],
-        contexts: [Matrix<Context>; BANDS],
-        context: Option<&(Planes, Trunks)>,
-        scratch: &mut Scratch,
-    ) -> Finest {
-        let part = self.above.part();
-        let picture = self
-            .codec
-            .refined(part, symbols.clone(), context, 0, scratch);
-        Finest {
-            symbols,
-            contexts,
-            picture,
-        }
+        stream: &mut S,
+        has_offsets: bool,
+    ) -> ([Matrix<i64>; BANDS], Picture) {
+        let (codec, part) = (self.codec, self.above.part());
+        let mut scratch = Scratch::new(&codec.model.network);
+        let mut context = Some(self.context.clone());
+        let level = (0, self.sizes);
+        let symbols = codec.bands(stream, part, level, 0, &mut context, &mut scratch);
+        let context = context.filter(|_| has_offsets);
+        let picture = codec.refined(part, symbols.clone(), context.as_ref(), 0, &mut scratch);
+        (symbols, picture)
     }
 }

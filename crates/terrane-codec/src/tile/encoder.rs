@@ -124,14 +124,24 @@ impl Candidate {
         tile: &TileHeights,
         parent: Option<&ParentMask>,
     ) -> Option<CodedRecord> {
+        Some(self.coded(tile, self.layer.clone()?, parent))
+    }
+
+    /// Its record with a layer.
+    pub(crate) fn coded(
+        &self,
+        tile: &TileHeights,
+        layer: Layer,
+        parent: Option<&ParentMask>,
+    ) -> CodedRecord {
         let record = Record {
             missing: tile.missing.clone(),
             flats: self.flats.clone(),
-            layer: self.layer.clone()?,
+            layer,
             residual: self.residual.clone(),
             corrections: self.corrections.clone(),
         };
-        Some(record.code(tile.window.width, parent))
+        record.code(tile.window.width, parent)
     }
 
     /// Bytes of its record by itself.

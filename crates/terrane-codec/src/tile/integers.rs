@@ -130,7 +130,7 @@ pub(super) fn decode(
     heights
 }
 
-fn round_to_f32(heights: &mut [f64]) {
+pub(crate) fn round_to_f32(heights: &mut [f64]) {
     for height in heights {
         *height = f64::from(*height as f32);
     }

@@ -18,6 +18,7 @@ pub use decoder::TileDecoder;
 pub(crate) use encoder::{Candidate, FLOAT_MARGIN};
 pub use encoder::{CodedTile, Rate, TileEncoder};
 pub(crate) use heights::{TileHeights, range};
+pub(crate) use integers::round_to_f32;
 pub use tokens::TokenTile;
 
 use crate::Error;

@@ -7,7 +7,7 @@ use terrane_format::{LevelTile, ParentMask, Pyramid, Window};
 use super::overview::{Above, Axis, Extended};
 use crate::Error;
 use crate::model::{FileModel, ModelError};
-use crate::tile::{Tile, TileDecoder, residual};
+use crate::tile::{Tile, TileDecoder, residual, round_to_f32};
 
 /// What a tree's numbers mean in metres.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -226,8 +226,7 @@ fn malformed(reason: &'static str) -> Error {
 
 impl TileDecoder {
     fn codec(&self) -> Result<&Codec, Error> {
-        let codec = self.model.as_ref().and_then(FileModel::context);
-        codec.ok_or(Error::NoModel)
+        FileModel::codec(self.model.as_ref())
     }
 
     /// Decodes a tile of a tree below another, or its root; `None` where it has no data. A tile without a record has no
@@ -348,9 +347,7 @@ impl TileDecoder {
     /// Rounds heights that lost nothing to the source's floats.
     fn round(&self, branch: &mut Branch, scale: Scale, place: &Place) {
         if self.as_f32 && scale.transform == Transform::Lossless && place.depth == 0 {
-            for height in &mut branch.tile.heights {
-                *height = f64::from(*height as f32);
-            }
+            round_to_f32(&mut branch.tile.heights);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The ground of a tree to the records of its tiles.
 //!
-//! Up, every tile's picture is transformed once, and what is left over makes the picture of the tile above. Down, the root is
-//! coded as a whole, and every other tile by its details, in the context of the decoded picture above it.
+//! Up, the LL bands of tiles make the pictures of the tiles above. Down, the root is coded as a whole, and every other tile by
+//! its details, in the context of the decoded picture above it.
 
 use sha2::{Digest, Sha256};
 use terrane_context::{Area, Codec, Coefficients, Draft, Matrix, Picture, Quantiser, Transform};
-use terrane_format::record::{CodedRecord, Details, Layer, Record, WaveletLayer};
+use terrane_format::record::{CodedRecord, Details, Layer, WaveletLayer};
 use terrane_format::{LevelTile, ParentMask, Pyramid, Stored};
 
 use super::bounded::{self, Search};
@@ -319,14 +319,12 @@ impl TreeEncoder<'_> {
     }
 
     pub(super) fn codec(&self) -> Result<&Codec, Error> {
-        let codec = self.encoder.model.as_ref().and_then(FileModel::context);
-        codec.ok_or(Error::NoModel)
+        FileModel::codec(self.encoder.model.as_ref())
     }
 
     /// The scale of a tree with a step: its heights are counted from their middle. `None` where that is too far out.
     pub(super) fn scale(source: &TreeSource, transform: Transform, step_m: f64) -> Option<Scale> {
-        let valid = source.heights().iter().copied();
-        let (low, high) = range(valid.filter(|height| !height.is_nan()));
+        let (low, high) = range(source.valid());
         let offset = ((low / 2.0 + high / 2.0) / step_m).round();
         (step_m.is_normal() && step_m > 0.0 && offset.abs() < 1e12).then_some(Scale {
             transform,
@@ -351,7 +349,7 @@ impl TreeEncoder<'_> {
         let Some(coefficients) = Coefficients::new(&picture, plan.scale.transform) else {
             return Ok(None);
         };
-        let Some(root) = source.tile(source.root)? else {
+        let Some(root) = source.tile_with_water(source.root)? else {
             return Ok(None);
         };
         let place = Place::of(self.pyramid, source.root)?;
@@ -365,13 +363,17 @@ impl TreeEncoder<'_> {
                 let parent = parent_of(self.pyramid, tile, &above);
                 let picture = pictures.tile(source, tile)?;
                 let (Some(heights), Some(picture), Some(parent)) =
-                    (source.tile(tile)?, picture, parent)
+                    (source.tile_with_water(tile)?, picture, parent)
                 else {
                     return Ok((CodedTile::empty(), None));
                 };
                 // A second time: all subbands at once would take as much memory as the heights.
                 let subbands = plan.scale.transform.forward(&picture);
-                let bands = subbands.ok_or(Error::Stopped)?.bands;
+                let beyond = || Error::NotAHeight {
+                    row: heights.window.row,
+                    column: heights.window.column,
+                };
+                let bands = subbands.ok_or_else(beyond)?.bands;
                 let place = Place::of(self.pyramid, tile)?;
                 self.below(&heights, &bands, plan, &place, parent)
             })?;
@@ -551,14 +553,8 @@ pub(super) fn record_of(
             bytes: EMPTY.to_vec(),
         })
     };
-    let record = Record {
-        missing: heights.missing.clone(),
-        flats: candidate.flats.clone(),
-        layer: candidate.layer.clone().unwrap_or_else(empty),
-        residual: candidate.residual.clone(),
-        corrections: candidate.corrections.clone(),
-    };
-    Some(record.code(width, mask))
+    let layer = candidate.layer.clone().unwrap_or_else(empty);
+    Some(candidate.coded(heights, layer, mask))
 }
 
 /// The tile above another, of those that were made.

@@ -143,8 +143,9 @@ impl TreeEncoder<'_> {
 
     /// The shortest of what keeps a bound: a wavelet with what it leaves over, or rounded heights without loss.
     fn within(&self, source: &TreeSource, bound: f64) -> Result<Option<CodedTree>, Error> {
-        let valid = source.heights().iter().filter(|height| !height.is_nan());
-        let max = valid.fold(0.0_f64, |max, height| max.max(height.abs()));
+        let max = source
+            .valid()
+            .fold(0.0_f64, |max, height| max.max(height.abs()));
         let within = bound - FLOAT_MARGIN * (max + bound);
         if within <= 0.0 {
             return Ok(None);
@@ -166,39 +167,22 @@ impl TreeEncoder<'_> {
                 dead_zone: 0.0,
             },
         };
-        let mut best: Option<CodedTree> = None;
-        let mut keep = |coded: Option<CodedTree>| {
-            let bytes = coded.as_ref().map(CodedTree::bytes);
-            let least = best.as_ref().map(CodedTree::bytes);
-            if bytes.is_some_and(|bytes| least.is_none_or(|least| bytes < least)) {
-                best = coded;
-            }
-        };
+        let leaves = Leaves::Within(within);
+        let mut best = None;
         for &step in steps {
-            let leaves = Leaves::Within(within);
-            keep(self.lossy_within(source, step * bound, quantiser, leaves, search)?);
+            let coded = self.lossy_within(source, step * bound, quantiser, leaves, search)?;
+            best = shorter(best, coded);
         }
-        let pixels = source
-            .heights()
-            .iter()
-            .filter(|height| !height.is_nan())
-            .count();
         let bytes = best.as_ref().map_or(usize::MAX, CodedTree::bytes);
         // A source that is as coarse as its bound is shortest as it is: rounding to another step adds noise.
         let own = self.own_step(source)?;
         let tries_own = own >= within || (own > 0.0 && self.may_be_shorter(source, own, bytes)?);
-        let mut keep = |coded: Option<CodedTree>| {
-            let bytes = coded.as_ref().map(CodedTree::bytes);
-            let least = best.as_ref().map(CodedTree::bytes);
-            if bytes.is_some_and(|bytes| least.is_none_or(|least| bytes < least)) {
-                best = coded;
-            }
-        };
+        let pixels = source.valid().count();
         if bytes as f64 * 8.0 > ROUNDED_BPP * pixels as f64 && own != 2.0 * within {
-            keep(self.rounded(source, 2.0 * within, Leaves::Within(within))?);
+            best = shorter(best, self.rounded(source, 2.0 * within, leaves)?);
         }
         if tries_own {
-            keep(self.rounded(source, own, Leaves::Within(within))?);
+            best = shorter(best, self.rounded(source, own, leaves)?);
         }
         Ok(best)
     }
@@ -454,11 +438,16 @@ impl TreeEncoder<'_> {
 
 /// The height of all valid pixels of a tree, where it is one.
 fn flat(source: &TreeSource) -> Option<f64> {
-    let mut valid = source.heights().iter().filter(|height| !height.is_nan());
-    let &first = valid.next()?;
+    let mut valid = source.valid();
+    let first = valid.next()?;
     valid
         .all(|height| height.to_bits() == first.to_bits())
         .then_some(first)
+}
+
+/// The shorter of two trees; the first where both are as long.
+fn shorter(first: Option<CodedTree>, second: Option<CodedTree>) -> Option<CodedTree> {
+    first.into_iter().chain(second).min_by_key(CodedTree::bytes)
 }
 
 /// How many finest tiles a tree has; they come last.

@@ -89,6 +89,12 @@ impl<'a> TreeSource<'a> {
         &self.levels[0].heights
     }
 
+    /// The heights among them.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = f64> + '_ {
+        let heights = self.heights().iter().copied();
+        heights.filter(|height| !height.is_nan())
+    }
+
     /// Whether there is any data.
     pub(crate) fn has_data(&self) -> bool {
         let coarsest = self.levels.last();
@@ -112,12 +118,15 @@ impl<'a> TreeSource<'a> {
             .flat_map(|line| &line[column..column + window.width])
             .copied()
             .collect();
-        let tile = TileHeights::new(heights, window)?;
-        Ok(tile.map(|mut tile| {
-            if depth == 0 && self.pyramid.storey(self.root.level) == 0 {
-                tile.flats = Flats::find(&tile.heights, window.width, MIN_FLAT);
-            }
-            tile
-        }))
+        TileHeights::new(heights, window)
+    }
+
+    /// As [`Self::tile`], with the water of a tile of full resolution.
+    pub(crate) fn tile_with_water(&self, tile: LevelTile) -> Result<Option<TileHeights>, Error> {
+        let mut found = self.tile(tile)?;
+        if let Some(heights) = found.as_mut().filter(|_| tile.level == 0) {
+            heights.flats = Flats::find(&heights.heights, heights.window.width, MIN_FLAT);
+        }
+        Ok(found)
     }
 }
