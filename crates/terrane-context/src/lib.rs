@@ -23,6 +23,7 @@ mod distribution;
 mod draft;
 mod error;
 mod grid;
+mod kernel;
 mod level;
 mod matrix;
 mod model;
