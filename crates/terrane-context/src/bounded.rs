@@ -313,7 +313,7 @@ impl Work for Search<'_> {
 mod tests {
     use super::*;
     use crate::model::{LayerWeights, ProbabilityModel, to_bytes};
-    use crate::network::Widths;
+    use crate::old_network::Widths;
 
     const SIDE: usize = 64;
 

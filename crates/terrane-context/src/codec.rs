@@ -4,14 +4,14 @@ use terrane_format::coder::{Decoder, Encoder};
 use terrane_format::integers::{self, Prediction};
 
 use crate::coefficients::{Coefficients, Transform, level_sizes};
-use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
 use crate::level::{Band, InverseTransform, Offsets, Trunk, Trunks};
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
-use crate::network::Scratch;
+use crate::old_compand::SUBSTEPS;
+use crate::old_network::Scratch;
+use crate::old_planes::{Planes, Taps};
 use crate::picture::{Part, Picture};
-use crate::planes::{Planes, Taps};
 use crate::quantiser::Quantiser;
 use crate::simd;
 use crate::stream::{Nothing, Reading, Stream, Writing};
@@ -332,9 +332,9 @@ pub(crate) fn encode_ll(coefficients: &Coefficients) -> (Encoder, Matrix<i64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::Area;
     use crate::model::{LayerWeights, to_bytes};
-    use crate::network::Widths;
-    use crate::planes::Area;
+    use crate::old_network::Widths;
 
     /// A network of random weights.
     fn codec() -> Codec {

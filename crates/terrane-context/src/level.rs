@@ -2,11 +2,11 @@
 
 use crate::codec::Codec;
 use crate::coefficients::Transform;
-use crate::compand::Compander;
 use crate::distribution::Context;
 use crate::matrix::Matrix;
-use crate::network::{Inputs, Row, Scratch};
-use crate::planes::{LANES, PHASES, Planes, Tap};
+use crate::old_compand::Compander;
+use crate::old_network::{Inputs, Row, Scratch};
+use crate::old_planes::{LANES, PHASES, Planes, Tap};
 use crate::simd::Work;
 use crate::stream::Stream;
 use crate::wavelet::{BANDS, Subbands};

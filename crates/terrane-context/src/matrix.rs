@@ -1,6 +1,6 @@
 //! A rectangle of numbers, row by row.
 
-use crate::planes::Area;
+use crate::grid::Area;
 
 /// A rectangle of numbers.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,8 @@ use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 
 use crate::distribution::{Distributions, TABLES, logistic_counts, support};
-use crate::network::{DenseLayer, Network, Widths};
-use crate::planes::CONSTANTS;
+use crate::old_network::{DenseLayer, Network, Widths};
+use crate::old_planes::CONSTANTS;
 use crate::{Error, Result};
 
 /// The key of the metadata that holds the widths, and so marks a context model's file.

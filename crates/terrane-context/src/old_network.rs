@@ -7,7 +7,7 @@
 
 use std::borrow::Borrow;
 
-use crate::planes::{CONSTANTS, LANES, PHASES, dequantiser_taps, head_taps, trunk_taps};
+use crate::old_planes::{CONSTANTS, LANES, PHASES, dequantiser_taps, head_taps, trunk_taps};
 use crate::wavelet::BANDS;
 use crate::{Error, Result};
 
