@@ -170,7 +170,7 @@ pub struct TrainConfig {
     pub validate_every: usize,
     /// Steps between checkpoints; 0 for one at the end.
     pub checkpoint_every: usize,
-    /// Tiles that are counted for the tables at the end.
+    /// Tiles that are counted for the tables at the end; with 0 they keep the shape that is learned.
     pub count_tiles: usize,
     /// The optimiser.
     pub optimiser: OptimiserConfig,

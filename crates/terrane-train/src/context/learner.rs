@@ -4,13 +4,13 @@
 //! them, from 0 to 127; a weight of 1 is [`WEIGHT_UNIT`] there.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::softplus;
+use burn::tensor::activation::log_sigmoid;
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Device, Int, Slice, Tensor, TensorData};
 use terrane_context::{
-    BANDS, CHANNELS, CONSTANTS, LayerWeights, MAX_MAGNITUDE, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT,
-    SUMS, SymbolTap, TAIL_RATIO, TAILS, WEIGHT_UNIT, Widths, scale,
+    BANDS, CHANNELS, CONSTANTS, GROUP, LayerWeights, MAX_MAGNITUDE, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT,
+    SUMS, SymbolTap, WEIGHT_UNIT, Widths, scale,
 };
 use terrane_networks::init::Init;
 use terrane_networks::tape::{Recording, kept};
@@ -24,10 +24,10 @@ use crate::{Error, Result};
 
 /// The network's numbers are integers; the trainer divides them by this where it adds a bias or reads an output.
 const UNIT: f64 = 32.0;
-/// Channels of a group of symbols.
-const GROUP: usize = 4;
 /// Symbols of neighbours are seen this far.
 const BORDER: usize = 2;
+const TAILS: [f64; 4] = [0.0, 0.08, 0.2, 0.4];
+const TAIL_RATIO: f64 = 4.0;
 /// The largest index of a scale.
 const MAX_SCALE: f64 = 110.0;
 /// The shape's index at an output of 0, and by how much it grows per unit.
@@ -468,11 +468,11 @@ fn bits(sums: Tensor<2>, symbols: Tensor<1>) -> Tensor<1> {
 /// The logarithm of what a logistic distribution has within half a step around a distance from its mean, both in scales:
 /// without a difference of numbers near 1, so that it holds far out too.
 fn interval(distance: Tensor<1>, half: Tensor<1>) -> Tensor<1> {
-    let inner = kept(half.clone() - distance.clone());
-    let outer = kept((half.clone() + distance).neg());
+    let near = kept(distance.clone() - half.clone());
+    let far = kept(distance + half.clone());
     let width = kept(half.mul_scalar(-2.0).exp()).neg().add_scalar(1.0);
     let width = kept(kept(width).clamp_min(1e-7)).log();
-    inner.clone() + width - kept(softplus(inner, 1.0)) - kept(softplus(outer, 1.0))
+    kept(log_sigmoid(near.clone())) + kept(log_sigmoid(far)) + width - near
 }
 
 /// Whether a layer starts near 0: the last of a head or dequantiser, which then guesses evenly, and the second of a block,

@@ -152,7 +152,8 @@ pub fn train(
     let best = scatter_fixed(learner, optimiser.best());
     let mut counts = Vec::new();
     // Twice: what a symbol costs decides which are chosen.
-    for _ in 0..2 {
+    let passes = if settings.count_tiles > 0 { 2 } else { 0 };
+    for _ in 0..passes {
         counts = count(&codec(config, &best, &counts)?, config, &tiles, side);
     }
     let bytes = model_bytes(config, &best, &counts)?;
