@@ -151,13 +151,23 @@ impl Canvases {
     }
 }
 
-/// Every second row and column from a row and column on.
-fn every_second(tensor: Tensor<4>, axes: [usize; 2], [row, column]: [usize; 2]) -> Tensor<4> {
-    let mut slices = tensor.dims().map(|size| Slice::from(0..size));
-    let [rows, columns] = axes.map(|axis| tensor.dims()[axis]);
-    slices[axes[0]] = Slice::new(row as isize, Some(rows as isize), 2);
-    slices[axes[1]] = Slice::new(column as isize, Some(columns as isize), 2);
-    tensor.slice(slices)
+/// Rows and columns of the phases as they follow from each other in memory.
+const CORNERS: [[usize; 2]; 4] = [[0, 0], [0, 1], [1, 0], [1, 1]];
+
+/// `[windows, rows, columns, sets × channels]` as `[corners × sets, positions, channels]`.
+fn by_phase(tensor: Tensor<4>, sets: usize) -> Tensor<3> {
+    let [windows, rows, columns, channels] = tensor.dims();
+    let (rows, columns, channels) = (rows / 2, columns / 2, channels / sets);
+    tensor
+        .reshape([windows, rows, 2, columns, 2, sets, channels])
+        .permute([2, 4, 5, 0, 1, 3, 6])
+        .reshape([CORNERS.len() * sets, windows * rows * columns, channels])
+}
+
+/// Numbers of every symbol in the order of the heads' outputs.
+fn in_order(values: Tensor<4>) -> Tensor<1> {
+    let count: usize = values.dims().iter().product();
+    by_phase(values, BANDS).reshape([count])
 }
 
 /// One pass through the network.
@@ -299,60 +309,61 @@ impl Pass<'_> {
         kept(x).matmul(weight) + self.bias(name).unsqueeze()
     }
 
-    /// The sums of all heads, phase by phase and band by band.
+    /// The sums of all heads in the order of [`by_phase`].
     fn heads(&self, features: &Tensor<4>, canvases: &Canvases) -> Tensor<2> {
         let device = features.device();
+        let width = self.widths.features();
+        let sets = features.dims()[1] / width;
         let [windows, ..] = features.dims();
+        let features = by_phase(channels_last(features.clone()), sets);
+        let features: Vec<_> = self
+            .differentiation
+            .parts(features)
+            .into_iter()
+            .map(kept)
+            .collect();
         let padded = bordered(channels_last(canvases.seen.clone()));
+        let layers = if self.widths.last == 0 { 2 } else { 3 };
         let mut outputs = Vec::new();
-        for (phase, &[row, column]) in PHASES.iter().enumerate() {
-            let at_phase = every_second(channels_last(features.clone()), [1, 2], [row, column]);
+        for (place, [row, column]) in CORNERS.into_iter().enumerate() {
+            let phase = PHASES.iter().position(|&phase| phase == [row, column]);
+            let phase = phase.expect("a phase of every row and column");
+            // Two bands may see the same symbols.
+            let mut seen: Option<(Vec<SymbolTap>, Tensor<2>)> = None;
             for band in 0..BANDS {
-                let mut inputs = vec![if self.widths.band == 0 {
-                    at_phase.clone()
-                } else {
-                    let width = self.widths.band;
-                    at_phase.clone().narrow(3, band * width, width)
-                }];
+                let name = |layer: usize| format!("head.{band}.{phase}.{layer}");
+                let weight = self.weight(&name(0));
+                let of_features = kept(weight.clone().narrow(1, 0, width).transpose());
+                let at_place = features[place * sets + band % sets].clone();
+                let mut x = at_place.matmul(of_features);
                 let taps = self.widths.symbol_taps(band, phase);
-                let mut known = Vec::new();
-                for tap in &taps {
-                    inputs.push(neighbour(&padded, tap, [row, column]));
-                    known.extend(tap_is_known(tap, band, phase));
-                }
                 if !taps.is_empty() {
+                    let known: Vec<f32> = taps
+                        .iter()
+                        .flat_map(|tap| tap_is_known(tap, band, phase))
+                        .collect();
                     let count = known.len();
-                    let known = Tensor::<1>::from_floats(known.as_slice(), &device);
-                    let symbols = Tensor::cat(inputs.split_off(1), 3);
-                    inputs.push(symbols * known.reshape([1, 1, 1, count]));
-                }
-                let x = Tensor::cat(inputs, 3);
-                let [_, rows, columns, channels] = x.dims();
-                let mut x = x.reshape([windows * rows * columns, channels]);
-                let layers = if self.widths.last == 0 { 2 } else { 3 };
-                for layer in 0..layers {
-                    x = self.dense(&format!("head.{band}.{phase}.{layer}"), x);
-                    if layer + 1 < layers {
-                        x = self.activated(x);
+                    if !seen.as_ref().is_some_and(|(others, _)| *others == taps) {
+                        let symbols = taps.iter().map(|tap| neighbour(&padded, tap, [row, column]));
+                        let symbols = Tensor::cat(symbols.collect(), 3);
+                        let rows = windows * POSITIONS / PHASES.len();
+                        seen = Some((taps, kept(symbols.reshape([rows, count]))));
                     }
+                    if let Some((_, symbols)) = &seen {
+                        let known = TensorData::new(known, [1, count]);
+                        let known = Tensor::<2>::from_data(known, &device);
+                        let weight = kept(weight.narrow(1, width, count) * known);
+                        x = x + symbols.clone().matmul(kept(weight.transpose()));
+                    }
+                }
+                x = x + self.bias(&name(0)).unsqueeze();
+                for layer in 1..layers {
+                    x = self.dense(&name(layer), self.activated(x));
                 }
                 outputs.push(x);
             }
         }
         Tensor::cat(outputs, 0)
-    }
-
-    /// Numbers of every symbol in the order of the heads' outputs.
-    fn in_order(values: &Tensor<4>) -> Tensor<1> {
-        let mut all = Vec::new();
-        for phase in PHASES {
-            let values = every_second(values.clone(), [1, 2], phase);
-            let count = values.dims().iter().product::<usize>() / BANDS;
-            for band in 0..BANDS {
-                all.push(values.clone().narrow(3, band, 1).reshape([count]));
-            }
-        }
-        Tensor::cat(all, 0)
     }
 
     fn offsets(&self, trunk: &Tensor<4>, canvases: &Canvases) -> Tensor<4> {
@@ -401,12 +412,13 @@ fn neighbour(padded: &Tensor<4>, tap: &SymbolTap, [row, column]: [usize; 2]) -> 
     let [_, rows, columns, _] = padded.dims();
     let start = |at: usize, shift: isize| (at + BORDER).wrapping_add_signed(shift);
     let (top, left) = (start(row, tap.down), start(column, tap.right));
-    let shifted = padded
-        .clone()
-        .narrow(1, top, rows - 2 * BORDER - row)
-        .narrow(2, left, columns - 2 * BORDER - column)
-        .narrow(3, GROUP * tap.group, GROUP);
-    every_second(shifted, [1, 2], [0, 0])
+    let slices = [
+        Slice::from(..),
+        Slice::new(top as isize, Some((top + rows - 2 * BORDER - row) as isize), 2),
+        Slice::new(left as isize, Some((left + columns - 2 * BORDER - column) as isize), 2),
+        Slice::from(GROUP * tap.group..GROUP * (tap.group + 1)),
+    ];
+    padded.clone().slice(slices)
 }
 
 /// Which channels of a group are known when a phase of a band is coded.
@@ -523,10 +535,10 @@ impl ContextLearner {
         let trunk = pass.trunk(canvases);
         let features = pass.bands(&trunk, canvases);
         let sums = pass.heads(&features, canvases);
-        let bits = kept(bits(sums, kept(Pass::in_order(&canvases.symbols))));
+        let bits = kept(bits(sums, kept(in_order(canvases.symbols.clone()))));
         let worth = |column: &Tensor<4>| column.clone() * canvases.own.clone();
         let weighed = |column: &Tensor<4>| {
-            (bits.clone() * kept(Pass::in_order(&worth(column)))).sum()
+            (bits.clone() * kept(in_order(worth(column)))).sum()
         };
         let offsets = (widths.dequantiser > 0).then(|| {
             let offsets = kept(pass.offsets(&trunk, canvases)).clamp(-0.5, 0.5);

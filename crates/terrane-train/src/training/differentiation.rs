@@ -109,6 +109,19 @@ impl Differentiation {
         }
     }
 
+    /// The parts of a tensor along its first axis.
+    pub(crate) fn parts(self, tensor: Tensor<3>) -> Vec<Tensor<2>> {
+        match self {
+            Self::Burn => {
+                let [count, rows, columns] = tensor.dims();
+                let parts = tensor.chunk(count, 0).into_iter();
+                parts.map(|part| part.reshape([rows, columns])).collect()
+            }
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => libtorch::parts(tensor),
+        }
+    }
+
     /// The numbers of a tensor alone, without what led to them.
     pub fn numbers<const D: usize>(self, tensor: Tensor<D>) -> Tensor<D> {
         match self {
