@@ -48,12 +48,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// From the network's two sums.
+    /// From the network's three sums; tables have one shape so far.
     #[inline(always)]
-    pub fn new(mean: f32, scale: f32) -> Self {
-        let mean = ((mean as i32 + 256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
+    pub fn new(mean: i32, scale: i32, _shape: i32) -> Self {
+        let mean = (mean.saturating_add(256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
         let last = (SCALES - 1 + PER_OCTAVE * MAX_SHIFT) as i32;
-        let scale = (MIDDLE + ((scale as i32 + 128) >> 8)).clamp(0, last) as usize;
+        let scale = (MIDDLE + (scale.saturating_add(128) >> 8)).clamp(0, last) as usize;
         let shift = (scale + 1).saturating_sub(SCALES).div_ceil(PER_OCTAVE);
         let scale = scale - shift * PER_OCTAVE;
         Self {
@@ -324,7 +324,7 @@ pub(crate) mod tests {
         let mut cost = 0.0;
         for mean in (-8000..8000_i16).step_by(997) {
             for scale in (-6000..20_000_i16).step_by(991) {
-                let context = Context::new(mean.into(), scale.into());
+                let context = Context::new(mean.into(), scale.into(), 0);
                 for symbol in symbols {
                     tables.write(&mut encoder, context, symbol);
                     cost += f64::from(tables.cost(context, symbol));
@@ -343,10 +343,10 @@ pub(crate) mod tests {
 
     #[test]
     fn scales_beyond_the_tables_are_shifted() {
-        let last = Context::new(0.0, 27.0 * 256.0);
+        let last = Context::new(0, 27 * 256, 0);
         assert_eq!((last.table, last.shift), (47 * 13, 0));
-        let next = Context::new(0.0, 28.0 * 256.0);
+        let next = Context::new(0, 28 * 256, 0);
         assert_eq!((next.table, next.shift), (42 * 13, 1));
-        assert!(Context::new(-512.0, 0.0).is_mirrored);
+        assert!(Context::new(-512, 0, 0).is_mirrored);
     }
 }

@@ -64,7 +64,6 @@ impl Planes {
         finer: usize,
         is_lossless: bool,
     ) -> Self {
-        let length = MAPS * Grid::new(image, area).map_length();
         let seen = Seen {
             image,
             unit: 1,
@@ -73,7 +72,13 @@ impl Planes {
             finer,
             is_lossless,
         };
+        let length = MAPS * Self::map_length(&seen);
         Self::with_room(seen, vec![0; length])
+    }
+
+    /// Words of a map.
+    pub(crate) fn map_length(seen: &Seen) -> usize {
+        Grid::new(seen.image, seen.area).map_length()
     }
 
     /// As [`Planes::new`], in words that are all 0 and at least as many as the maps need.

@@ -20,6 +20,21 @@ pub(crate) trait Stream {
         band: usize,
         index: usize,
     ) -> i64;
+
+    /// The next symbols, at most 64: with their contexts, at these indices of a band.
+    #[inline(always)]
+    fn symbols(
+        &mut self,
+        model: &ProbabilityModel,
+        band: usize,
+        indices: &[u32],
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
+        for ((symbol, &context), &index) in symbols.iter_mut().zip(contexts).zip(indices) {
+            *symbol = self.symbol(model, context, band, index as usize);
+        }
+    }
 }
 
 pub(crate) struct Reading<'a> {
