@@ -585,3 +585,93 @@ impl ContextLearner {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use terrane_codec::random::Random;
+    use terrane_context::{Codec, ProbabilityModel, to_bytes};
+    use terrane_geo::synthetic::{Recipe, generate};
+
+    use super::*;
+    use crate::context::config::{DataConfig, RateConfig};
+    use crate::context::samples::{Drawn, draw};
+    use crate::training::differentiation;
+
+    const LARGE: Widths = Widths {
+        trunk: 12,
+        blocks: 1,
+        band: 8,
+        band_blocks: 1,
+        hidden: 12,
+        last: 8,
+        dequantiser: 8,
+        reach: 2,
+    };
+    const SMALL: Widths = Widths {
+        trunk: 8,
+        blocks: 0,
+        band: 0,
+        band_blocks: 0,
+        hidden: 8,
+        last: 0,
+        dequantiser: 4,
+        reach: 1,
+    };
+
+    fn drawn(seed: u64, lossless: f64) -> Drawn {
+        let recipe = Recipe {
+            width: 256,
+            height: 256,
+            nodata_corner: false,
+            ..Recipe::default()
+        };
+        let data = DataConfig {
+            splits: Vec::new(),
+            max_resolution: 0.0,
+            augment: true,
+        };
+        let rate = RateConfig {
+            finest: 2e-3,
+            coarsest: 2e-2,
+            dead_zone: 0.2,
+            lossless,
+        };
+        let mut random = Random::new(seed, 0);
+        draw(&generate(&recipe).heights, 256, &data, &rate, &mut random).unwrap()
+    }
+
+    /// A network whose layers all matter.
+    fn learner(widths: &Widths, differentiation: Differentiation, device: &Device) -> ContextLearner {
+        let learner = ContextLearner::new(widths, 5, &differentiation.device(device));
+        let weights = differentiation::weights(&learner);
+        let mut random = Random::new(3, 0);
+        let [count] = weights.dims();
+        let noise: Vec<f32> = (0..count)
+            .map(|_| 0.16 * (random.unit() as f32 - 0.5))
+            .collect();
+        let noise = Tensor::from_data(TensorData::new(noise, [count]), device);
+        differentiation.scatter(learner, weights + noise)
+    }
+
+    /// What the trainer counts, in floats, is what the coder needs, in integers and bytes.
+    #[test]
+    fn what_the_trainer_counts_is_what_the_coder_writes() {
+        let device = Device::flex();
+        for widths in [LARGE, SMALL] {
+            let learner = learner(&widths, Differentiation::Burn, &device);
+            let bytes = to_bytes("test", &widths, &learner.weights().unwrap(), &[]).unwrap();
+            let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
+            for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
+                let drawn = drawn(seed, lossless);
+                let (bytes, _) = codec.encode(&drawn.tile, drawn.effort, 0);
+                let mut batch = Batch::new(1);
+                batch.set(0, &drawn, &mut Random::new(seed, 1));
+                let canvases = Canvases::new(&Upload::new(batch, &device), &device);
+                let (losses, _) = learner.losses(&widths, &canvases, Differentiation::Burn);
+                let rate: f64 = losses.rate.inner().into_scalar::<f32>().into();
+                let coded = bytes.len() as f64 * 8.0 / (256.0 * 256.0);
+                assert!((rate / coded - 1.0).abs() < 0.03, "{rate} {coded}");
+            }
+        }
+    }
+}
