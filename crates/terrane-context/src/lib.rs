@@ -51,7 +51,7 @@ pub use matrix::Matrix;
 pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};
 pub use network::{MAX_MAGNITUDE, Network, WEIGHT_UNIT};
 pub use picture::{Part, Picture};
-pub use planes::{CHANNELS, CONSTANTS, Planes};
+pub use planes::{CHANNELS, CONSTANTS, GROUP, Planes};
 pub use quantiser::Quantiser;
 pub use wavelet::{BANDS, GROWTH, Subbands};
 pub use widths::{LayerShape, MAX_BLOCKS, MAX_WIDTH, SUMS, SymbolTap, WINDOW, Widths};

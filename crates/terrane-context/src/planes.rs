@@ -10,7 +10,7 @@ use crate::simd::{self, Work};
 use crate::wavelet::BANDS;
 
 /// Channels of a group.
-pub(crate) const GROUP: usize = 4;
+pub const GROUP: usize = 4;
 /// Features of the coarser image.
 const FEATURES: usize = 6;
 /// Channels that are known before a level's symbols: two for every feature and parent, and two that are always 0.

@@ -42,7 +42,7 @@ pub(crate) fn keep<const D: usize>(tensor: &Tensor<D>) {
 }
 
 /// Keeps a tensor and hands it on.
-pub(crate) fn kept<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+pub fn kept<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     keep(&tensor);
     tensor
 }

@@ -352,7 +352,7 @@ mod tests {
                             Experiment::Method(config) => {
                                 limit.require_training(config, &Device::flex())
                             }
-                            Experiment::Context(config) => limit.require_context(config),
+                            Experiment::Context(config) => limit.require_context(config, &Device::flex()),
                         });
                     let Err(error) = outcome else {
                         outcomes[0] += 1;
@@ -425,8 +425,8 @@ mod tests {
             ),
             (
                 "context",
-                "widths.stem=513",
-                "widths.stem must be from 1 to 512, and is 513",
+                "widths.trunk=6",
+                "widths.trunk must be a multiple of 4 from 4 to 512, and is 6",
             ),
             (
                 "context",
@@ -440,8 +440,8 @@ mod tests {
             ),
             (
                 "context",
-                "train.samples=0",
-                "train.samples must be at least 1, and is 0",
+                "train.seconds=-1",
+                "train.seconds must be a number from 0 on, and is -1",
             ),
             (
                 "context",

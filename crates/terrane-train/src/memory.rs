@@ -20,7 +20,7 @@ pub trait NetworkMemory {
     fn require_network(self, method: &MethodConfig) -> Result<()>;
 
     /// Refuses a context model that cannot be trained.
-    fn require_context(self, config: &ContextConfig) -> Result<()>;
+    fn require_context(self, config: &ContextConfig, device: &Device) -> Result<()>;
 }
 
 impl NetworkMemory for MemoryLimit {
@@ -37,12 +37,7 @@ impl NetworkMemory for MemoryLimit {
 
     fn require_training(self, config: &Config, device: &Device) -> Result<()> {
         let method = &config.method;
-        // A card has memory of its own, of which nothing is known here.
-        let tiles = if *device == Device::flex() {
-            config.train.batch
-        } else {
-            0
-        };
+        let tiles = on_the_host(device, config.train.batch);
         self.require("training this network", method.training_bytes(tiles))
     }
 
@@ -52,9 +47,15 @@ impl NetworkMemory for MemoryLimit {
         self.require("this network", both)
     }
 
-    fn require_context(self, config: &ContextConfig) -> Result<()> {
-        self.require("training this network", config.training_bytes())
+    fn require_context(self, config: &ContextConfig, device: &Device) -> Result<()> {
+        let windows = on_the_host(device, config.train.batch);
+        self.require("training this network", config.training_bytes(windows))
     }
+}
+
+/// A card has memory of its own, of which nothing is known here.
+fn on_the_host(device: &Device, tiles: usize) -> usize {
+    if *device == Device::flex() { tiles } else { 0 }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(crate) enum Command {
         /// Side of a tile in pixels.
         #[arg(long, value_name = "N", default_value_t = 256)]
         side: usize,
-        /// Distance between tiles of the train split in pixels; less than the side makes them overlap.
+        /// Distance between tiles of the splits train and other in pixels; less than the side makes them overlap.
         #[arg(long, value_name = "N")]
         train_stride: Option<usize>,
         /// Replace an existing dataset; any other folder is left as it is.

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let memory = common.network_memory();
     match &experiment {
         Experiment::Method(config) => memory.require_training(config, &devices[0])?,
-        Experiment::Context(config) => memory.require_context(config)?,
+        Experiment::Context(config) => memory.require_context(config, &devices[0])?,
     }
     let dataset = Dataset::open(&arguments.data)?;
     let start = if arguments.resume {

@@ -1,19 +1,21 @@
 //! A complete training of the context codec, as TOML with every value stated.
 
 use serde::{Deserialize, Serialize};
-use terrane_context::{BANDS, MAX_WIDTH, PHASES, Widths};
+use terrane_context::{GROUP, MAX_BLOCKS, MAX_WIDTH, Widths};
 use terrane_networks::blocks::{Check, SettingError};
 
 use crate::config::{
     are_decays, are_fractions, are_non_negative, check_each, is_positive, is_step_count,
 };
+use crate::context::canvas::POSITIONS;
+use crate::context::samples::BYTES;
 use crate::training::ScheduleConfig;
 use crate::training::optimiser::OptimiserConfig;
 
 /// Steps finer than this part of a tile's range count more symbols than the codec has.
 const FINEST: f64 = 1e-6;
 /// Numbers that are kept of a layer's output until it is differentiated: rounded, cut, and what they were before.
-const RECORDED: u64 = 8;
+const RECORDED: u64 = 4;
 
 /// A complete training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,21 +38,25 @@ pub struct ContextConfig {
 impl ContextConfig {
     /// Refuses values that no training can have.
     pub(crate) fn check(&self) -> Check {
-        let Widths {
-            radius,
-            stem,
-            trunk,
-            hidden,
-            last,
-            dequantiser,
-        } = self.widths;
+        let widths = self.widths;
         for (key, value, min, max) in [
-            ("widths.reach", radius, 1, 2),
-            ("widths.stem", stem, 1, MAX_WIDTH),
-            ("widths.trunk", trunk, 1, MAX_WIDTH),
-            ("widths.hidden", hidden, 1, MAX_WIDTH),
-            ("widths.last", last, 1, MAX_WIDTH),
-            ("widths.dequantiser", dequantiser, 0, MAX_WIDTH),
+            ("widths.trunk", widths.trunk, GROUP, MAX_WIDTH),
+            ("widths.band", widths.band, 0, MAX_WIDTH),
+            ("widths.hidden", widths.hidden, GROUP, MAX_WIDTH),
+            ("widths.last", widths.last, 0, MAX_WIDTH),
+            ("widths.dequantiser", widths.dequantiser, 0, MAX_WIDTH),
+        ] {
+            if !(min..=max).contains(&value) || !value.is_multiple_of(GROUP) {
+                let must = format!("be a multiple of {GROUP} from {min} to {max}");
+                return Err(SettingError::new(key, must, value));
+            }
+        }
+        // Blocks of a band need its layers.
+        let band_blocks = if widths.band == 0 { 0 } else { MAX_BLOCKS };
+        for (key, value, min, max) in [
+            ("widths.reach", widths.reach, 1, 2),
+            ("widths.blocks", widths.blocks, 0, MAX_BLOCKS),
+            ("widths.band_blocks", widths.band_blocks, 0, band_blocks),
         ] {
             if !(min..=max).contains(&value) {
                 let must = format!("be from {min} to {max}");
@@ -60,30 +66,34 @@ impl ContextConfig {
         if self.data.splits.is_empty() {
             return Err(SettingError::new("data.splits", "name a split", "[]"));
         }
+        are_non_negative(&[("data.max_resolution", self.data.max_resolution)])?;
         self.rate.check()?;
         self.train.check()
     }
 
-    /// Bytes that a training takes, as estimated beforehand; `None` where the count overflows.
-    pub(crate) fn training_bytes(&self) -> Option<u64> {
+    /// Bytes that a training with so many windows a step takes, as estimated beforehand; `None` where the count overflows.
+    pub(crate) fn training_bytes(&self, windows: usize) -> Option<u64> {
         let layers = self.widths.layers();
-        let sum = |of: fn(usize, usize) -> usize| -> u64 {
-            layers
-                .iter()
-                .map(|layer| of(layer.inputs, layer.outputs) as u64)
-                .sum()
-        };
-        let weights = sum(|inputs, outputs| (inputs + 1) * outputs);
-        // A sample goes through the trunk and one head.
-        let first = layers.first().map_or(0, |layer| layer.inputs as u64);
-        let widest = self.widths.stem + self.widths.trunk + self.widths.hidden + self.widths.last;
-        let sample = 3 * first + RECORDED * widest as u64;
-        let heads = (BANDS * PHASES.len() + PHASES.len()) as u64;
-        let samples = (self.train.batch as u64)
-            .checked_mul(self.train.samples as u64)?
-            .checked_mul(heads)?;
-        let bytes = samples.checked_mul(sample)?.checked_mul(4)?;
-        bytes.checked_add(16 * weights)
+        let weights: u64 = layers
+            .iter()
+            .map(|layer| ((layer.inputs + 1) * layer.outputs) as u64)
+            .sum();
+        // Outputs at every position, but those of a head at a quarter of them, which also copies its inputs.
+        let channels: u64 = layers
+            .iter()
+            .map(|layer| {
+                if layer.name.starts_with("head") {
+                    (layer.inputs + layer.outputs).div_ceil(4) as u64
+                } else {
+                    layer.outputs as u64
+                }
+            })
+            .sum();
+        (windows as u64)
+            .checked_mul(POSITIONS as u64)?
+            .checked_mul(RECORDED * (channels + BYTES as u64))?
+            .checked_mul(4)?
+            .checked_add(16 * weights)
     }
 
     /// The configuration as TOML.
@@ -93,11 +103,13 @@ impl ContextConfig {
 }
 
 /// Which tiles.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     /// Splits of the dataset.
     pub splits: Vec<String>,
+    /// Tiles with larger pixels are left out, in metres; 0 takes all.
+    pub max_resolution: f64,
     /// Whether tiles are flipped and turned at random.
     pub augment: bool,
 }
@@ -142,12 +154,12 @@ impl RateConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Number of steps.
+    /// Number of steps, at most.
     pub steps: usize,
+    /// Seconds after which it ends, with the learning rate following the time; 0 for none.
+    pub seconds: f64,
     /// Tiles per step.
     pub batch: usize,
-    /// Coefficients of each tile per head.
-    pub samples: usize,
     /// Largest length of the gradient; 0 leaves it as it is.
     pub clip_norm: f64,
     /// Decay of a running mean of the weights, which is then what is saved; 0 for none.
@@ -158,7 +170,7 @@ pub struct TrainConfig {
     pub validate_every: usize,
     /// Steps between checkpoints; 0 for one at the end.
     pub checkpoint_every: usize,
-    /// Tiles that are counted for the tables at the end.
+    /// Tiles that are counted for the tables at the end; with 0 they keep the shape that is learned.
     pub count_tiles: usize,
     /// The optimiser.
     pub optimiser: OptimiserConfig,
@@ -170,8 +182,10 @@ impl TrainConfig {
     fn check(&self) -> Check {
         is_step_count("train.steps", self.steps)?;
         is_positive("train.batch", self.batch)?;
-        is_positive("train.samples", self.samples)?;
-        are_non_negative(&[("train.clip_norm", self.clip_norm)])?;
+        are_non_negative(&[
+            ("train.seconds", self.seconds),
+            ("train.clip_norm", self.clip_norm),
+        ])?;
         are_decays(&[("train.ema", self.ema)])?;
         self.optimiser.check()?;
         self.schedule.check()

@@ -1,57 +1,500 @@
 //! The context network while it learns: floats that behave like the integers they will be.
+//!
+//! All levels of a window lie on one canvas, whose layers are computed at once. Activations are counted as the codec counts
+//! them, from 0 to 127; a weight of 1 is [`WEIGHT_UNIT`] there.
 
-use burn::module::Module;
-use burn::tensor::activation::sigmoid;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::module::{Module, Param};
+use burn::tensor::activation::log_sigmoid;
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::ConvOptions;
+use burn::tensor::{DType, Device, Int, Slice, Tensor, TensorData};
 use terrane_context::{
-    BANDS, LayerWeights, MAX_MAGNITUDE, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT, WEIGHT_UNIT, Widths,
-    scale,
+    BANDS, CHANNELS, CONSTANTS, GROUP, LayerWeights, MAX_MAGNITUDE, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT,
+    SUMS, SymbolTap, WEIGHT_UNIT, Widths, scale,
 };
-use terrane_networks::blocks::Dense;
 use terrane_networks::init::Init;
+use terrane_networks::tape::{Recording, kept};
 
-use crate::context::samples::{Batch, INPUT_UNIT, Rows};
+use crate::context::canvas::{HEIGHT, PLACES, POSITIONS, WIDTH, level_map};
+use crate::context::samples::{
+    BYTES, Batch, OWN, RESIDUAL_UNIT, RESIDUALS, SEEN, SIGNED, VALID,
+};
+use crate::training::differentiation::Differentiation;
 use crate::{Error, Result};
+
+/// The network's numbers are integers; the trainer divides them by this where it adds a bias or reads an output.
+const UNIT: f64 = 32.0;
+/// Symbols of neighbours are seen this far.
+const BORDER: usize = 2;
+const TAILS: [f64; 4] = [0.0, 0.08, 0.2, 0.4];
+const TAIL_RATIO: f64 = 4.0;
+/// The largest index of a scale.
+const MAX_SCALE: f64 = 110.0;
+/// The shape's index at an output of 0, and by how much it grows per unit.
+const SHAPE_AT_ZERO: f64 = 2.0;
+const SHAPE_PER_UNIT: f64 = 2.0;
+/// A tail that is more probable than the middle by more than e to this is as good as all.
+const FAR: f64 = 80.0;
+
+/// Weights `[outputs][inputs]` and bias of a layer.
+#[derive(Module, Debug)]
+struct Layer {
+    weight: Param<Tensor<2>>,
+    bias: Param<Tensor<1>>,
+}
 
 /// The network while it learns, layer by layer as in [`Widths::layers`].
 #[derive(Module, Debug)]
 pub(crate) struct ContextLearner {
-    layers: Vec<Dense>,
+    layers: Vec<Layer>,
 }
 
-/// Rounds to a multiple of 1/`unit`, and lets gradients pass as if it did not.
-fn rounded<const D: usize>(value: Tensor<D>, unit: f32) -> Tensor<D> {
-    let nearest = value.clone().mul_scalar(unit).round().div_scalar(unit);
-    value.clone() + (nearest - value).detach()
+/// What a step costs.
+pub(crate) struct Losses {
+    /// Bits of all symbols by what they are worth, and the square errors of the dequantiser.
+    pub(crate) bits: Tensor<1>,
+    pub(crate) offsets: Option<Tensor<1>>,
+    /// Bits per pixel.
+    pub(crate) rate: Tensor<1>,
 }
 
-fn apply(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
-    let max = MAX_MAGNITUDE / WEIGHT_UNIT;
-    let weight = rounded(layer.weight.val().clamp(-max, max), WEIGHT_UNIT);
-    let y = x.matmul(weight);
-    match &layer.bias {
-        Some(bias) => y + bias.val().unsqueeze(),
-        None => y,
+/// A batch on a device, as it was sent there.
+pub(crate) struct Upload {
+    bytes: Tensor<4, Int>,
+    symbols: Tensor<4, Int>,
+    constants: Tensor<3, Int>,
+    worth: Tensor<4>,
+    offset_worth: Tensor<4>,
+    share: Tensor<4>,
+}
+
+impl Upload {
+    pub(crate) fn new(batch: Batch, device: &Device) -> Self {
+        let count = batch.count;
+        let canvas = |channels: usize| [count, HEIGHT, WIDTH, channels];
+        let column = |values: Vec<f32>| {
+            Tensor::from_data(TensorData::new(values, [count, 1, 1, 1]), device)
+        };
+        let bytes = TensorData::new(batch.bytes, canvas(BYTES));
+        let symbols = TensorData::new(batch.symbols, canvas(BANDS));
+        let constants = TensorData::new(batch.constants, [count, PLACES.len(), CONSTANTS]);
+        Self {
+            bytes: Tensor::from_data(bytes, (device, DType::U8)),
+            symbols: Tensor::from_data(symbols, (device, DType::I16)),
+            constants: Tensor::from_data(constants, (device, DType::U8)),
+            worth: column(batch.worth),
+            offset_worth: column(batch.offset_worth),
+            share: column(batch.share),
+        }
     }
 }
 
-fn activated(layer: &Dense, x: Tensor<2>) -> Tensor<2> {
-    rounded(
-        apply(layer, x).clamp(0.0, MAX_MAGNITUDE / INPUT_UNIT),
-        INPUT_UNIT,
-    )
+/// A batch as the network sees it; a canvas is `[windows, channels, rows, columns]` for what convolutions see, and has its
+/// channels last otherwise.
+pub(crate) struct Canvases {
+    inputs: Tensor<4>,
+    /// Positive and negative parts of the symbols with zeros after them: two groups of channels.
+    seen: Tensor<4>,
+    symbols: Tensor<4>,
+    residuals: Tensor<4>,
+    valid: Tensor<4>,
+    own: Tensor<4>,
+    constants: Tensor<3>,
+    worth: Tensor<4>,
+    offset_worth: Tensor<4>,
+    share: Tensor<4>,
 }
 
-fn tensor(rows: &Rows, device: &Device) -> Tensor<2> {
-    let width = rows.values.len() / rows.count.max(1);
-    Tensor::from_data(
-        TensorData::new(rows.values.clone(), [rows.count, width]),
-        device,
-    )
+/// `[windows, rows, columns, channels]` of signed numbers as positive and negative parts side by side.
+fn parts(signed: Tensor<4>) -> Tensor<4> {
+    let [windows, rows, columns, channels] = signed.dims();
+    let signed = signed.reshape([windows, rows, columns, channels, 1]);
+    let negative = signed.clone().neg().clamp_min(0.0);
+    Tensor::cat(vec![signed.clamp_min(0.0), negative], 4).reshape([
+        windows,
+        rows,
+        columns,
+        2 * channels,
+    ])
 }
 
-fn column(values: &[f32], device: &Device) -> Tensor<1> {
-    Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), device)
+/// Channels first, as convolutions want them; in memory they stay last.
+fn channels_first(tensor: Tensor<4>) -> Tensor<4> {
+    tensor.permute([0, 3, 1, 2])
+}
+
+fn channels_last(tensor: Tensor<4>) -> Tensor<4> {
+    tensor.permute([0, 2, 3, 1])
+}
+
+impl Canvases {
+    pub(crate) fn new(upload: &Upload, device: &Device) -> Self {
+        let bytes = upload.bytes.clone().float();
+        let [windows, ..] = bytes.dims();
+        let some = |first: usize, count: usize| bytes.clone().narrow(3, first, count);
+        let signed = |first: usize, count: usize| some(first, count).sub_scalar(128.0);
+        let none = Tensor::zeros([windows, HEIGHT, WIDTH, 2 * GROUP - 2 * BANDS], device);
+        let seen = Tensor::cat(vec![parts(signed(SEEN, BANDS)), none], 3);
+        Self {
+            inputs: channels_first(parts(signed(0, SIGNED))),
+            seen: channels_first(seen),
+            symbols: upload.symbols.clone().float(),
+            residuals: signed(RESIDUALS, BANDS).div_scalar(RESIDUAL_UNIT),
+            // A tensor of its own: it is read at every layer.
+            valid: channels_first(some(VALID, 1).mul_scalar(1.0)),
+            own: some(OWN, BANDS),
+            constants: upload.constants.clone().float(),
+            worth: upload.worth.clone(),
+            offset_worth: upload.offset_worth.clone(),
+            share: upload.share.clone(),
+        }
+    }
+}
+
+/// Rows and columns of the phases as they follow from each other in memory.
+const CORNERS: [[usize; 2]; 4] = [[0, 0], [0, 1], [1, 0], [1, 1]];
+
+/// `[windows, rows, columns, sets × channels]` as `[corners × sets, positions, channels]`.
+fn by_phase(tensor: Tensor<4>, sets: usize) -> Tensor<3> {
+    let [windows, rows, columns, channels] = tensor.dims();
+    let (rows, columns, channels) = (rows / 2, columns / 2, channels / sets);
+    tensor
+        .reshape([windows, rows, 2, columns, 2, sets, channels])
+        .permute([2, 4, 5, 0, 1, 3, 6])
+        .reshape([CORNERS.len() * sets, windows * rows * columns, channels])
+}
+
+/// Numbers of every symbol in the order of the heads' outputs.
+fn in_order(values: Tensor<4>) -> Tensor<1> {
+    let count: usize = values.dims().iter().product();
+    by_phase(values, BANDS).reshape([count])
+}
+
+/// One pass through the network.
+struct Pass<'a> {
+    learner: &'a ContextLearner,
+    widths: &'a Widths,
+    differentiation: Differentiation,
+    names: Vec<String>,
+}
+
+impl Pass<'_> {
+    fn layer(&self, name: &str) -> &Layer {
+        let index = self.names.iter().position(|other| other == name);
+        &self.learner.layers[index.expect("a layer that the widths have")]
+    }
+
+    /// The weights of a layer as the integers they will be, times a factor.
+    fn weight(&self, name: &str) -> Tensor<2> {
+        let max = MAX_MAGNITUDE as i64;
+        let weight = self.layer(name).weight.val();
+        self.differentiation
+            .rounded(weight, f64::from(WEIGHT_UNIT), [-max, max])
+    }
+
+    fn bias(&self, name: &str) -> Tensor<1> {
+        self.layer(name).bias.val().mul_scalar(UNIT)
+    }
+
+    fn activated<const D: usize>(&self, sums: Tensor<D>) -> Tensor<D> {
+        self.differentiation
+            .rounded(sums, 1.0, [0, MAX_MAGNITUDE as i64])
+    }
+
+    /// The kernel of a convolution over some channels, from the inputs of a layer from one on.
+    fn kernel(weight: &Tensor<2>, first: usize, channels: usize) -> Tensor<4> {
+        let [outputs, _] = weight.dims();
+        weight
+            .clone()
+            .narrow(1, first, 9 * channels)
+            .reshape([outputs, 3, 3, channels])
+            .permute([0, 3, 1, 2])
+    }
+
+    fn convolved(x: Tensor<4>, kernel: Tensor<4>, bias: Option<Tensor<1>>, groups: usize) -> Tensor<4> {
+        conv2d(x, kernel, bias, ConvOptions::new([1, 1], [1, 1], [1, 1], groups))
+    }
+
+    fn masked(&self, x: Tensor<4>, valid: &Tensor<4>) -> Tensor<4> {
+        kept(self.activated(x) * valid.clone())
+    }
+
+    fn trunk(&self, canvases: &Canvases) -> Tensor<4> {
+        let [windows, ..] = canvases.valid.dims();
+        let width = self.widths.trunk;
+        let weight = self.weight("trunk.0");
+        let kernel = Self::kernel(&weight, CONSTANTS, CHANNELS);
+        let sums = Self::convolved(canvases.inputs.clone(), kernel, None, 1);
+        // What is the same all over a level.
+        let constants = canvases
+            .constants
+            .clone()
+            .reshape([windows * PLACES.len(), CONSTANTS]);
+        let bias = kept(constants).matmul(weight.narrow(1, 0, CONSTANTS).transpose());
+        let bias = bias + self.bias("trunk.0").unsqueeze();
+        let device = canvases.valid.device();
+        let map = TensorData::new(level_map(), [1, POSITIONS, PLACES.len()]);
+        let map = kept(Tensor::<3>::from_data(map, &device).expand([
+            windows,
+            POSITIONS,
+            PLACES.len(),
+        ]));
+        let bias = map.matmul(kept(bias.reshape([windows, PLACES.len(), width])));
+        let bias = channels_first(bias.reshape([windows, HEIGHT, WIDTH, width]));
+        let mut x = self.masked(sums + bias, &canvases.valid);
+        for block in 0..self.widths.blocks {
+            let names = [1, 2].map(|layer| format!("trunk.{}", layer + 2 * block));
+            x = self.block(x, &canvases.valid, &[names]);
+        }
+        x
+    }
+
+    /// A residual block; of several groups of channels side by side.
+    fn block(&self, x: Tensor<4>, valid: &Tensor<4>, names: &[[String; 2]]) -> Tensor<4> {
+        let channels = x.dims()[1] / names.len();
+        let convolved = |x: Tensor<4>, layer: usize| {
+            let kernels = names
+                .iter()
+                .map(|names| Self::kernel(&self.weight(&names[layer]), 0, channels))
+                .collect();
+            let biases = names.iter().map(|names| self.bias(&names[layer])).collect();
+            let bias = Tensor::cat(biases, 0);
+            Self::convolved(x, Tensor::cat(kernels, 0), Some(bias), names.len())
+        };
+        let y = self.masked(convolved(x.clone(), 0), valid);
+        let change = convolved(y, 1);
+        self.masked(x + change, valid)
+    }
+
+    /// What the heads of each band see: the features of all bands side by side, or those of the trunk.
+    fn bands(&self, trunk: &Tensor<4>, canvases: &Canvases) -> Tensor<4> {
+        let (inputs, width) = (self.widths.trunk, self.widths.band);
+        if width == 0 {
+            return trunk.clone();
+        }
+        let device = trunk.device();
+        let kernels = (0..BANDS).map(|band| {
+            let weight = self.weight(&format!("band.{band}.0"));
+            let kernel = Self::kernel(&weight, 0, inputs);
+            let symbols = if band == 0 {
+                Tensor::zeros([width, GROUP, 3, 3], &device)
+            } else {
+                // HL alone is known before LH.
+                let known = [1.0, 1.0, (band - 1) as f32, (band - 1) as f32];
+                let known = Tensor::<1>::from_floats(known, &device).reshape([1, GROUP, 1, 1]);
+                Self::kernel(&weight, 9 * inputs, GROUP) * known
+            };
+            Tensor::cat(vec![kernel, symbols], 1)
+        });
+        let kernel = Tensor::cat(kernels.collect(), 0);
+        let biases = (0..BANDS).map(|band| self.bias(&format!("band.{band}.0")));
+        let bias = Tensor::cat(biases.collect(), 0);
+        let symbols = canvases.seen.clone().narrow(1, 0, GROUP);
+        let inputs = kept(Tensor::cat(vec![trunk.clone(), symbols], 1));
+        let mut x = self.masked(
+            Self::convolved(inputs, kernel, Some(bias), 1),
+            &canvases.valid,
+        );
+        for block in 0..self.widths.band_blocks {
+            let names = [0, 1, 2].map(|band| {
+                [1, 2].map(|layer| format!("band.{band}.{}", layer + 2 * block))
+            });
+            x = self.block(x, &canvases.valid, &names);
+        }
+        x
+    }
+
+    fn dense(&self, name: &str, x: Tensor<2>) -> Tensor<2> {
+        let weight = kept(self.weight(name).transpose());
+        kept(x).matmul(weight) + self.bias(name).unsqueeze()
+    }
+
+    /// The sums of all heads in the order of [`by_phase`].
+    fn heads(&self, features: &Tensor<4>, canvases: &Canvases) -> Tensor<2> {
+        let device = features.device();
+        let width = self.widths.features();
+        let sets = features.dims()[1] / width;
+        let [windows, ..] = features.dims();
+        let features = by_phase(channels_last(features.clone()), sets);
+        let features: Vec<_> = self
+            .differentiation
+            .parts(features)
+            .into_iter()
+            .map(kept)
+            .collect();
+        let padded = bordered(channels_last(canvases.seen.clone()));
+        let layers = if self.widths.last == 0 { 2 } else { 3 };
+        let mut outputs = Vec::new();
+        for (place, [row, column]) in CORNERS.into_iter().enumerate() {
+            let phase = PHASES.iter().position(|&phase| phase == [row, column]);
+            let phase = phase.expect("a phase of every row and column");
+            // Two bands may see the same symbols.
+            let mut seen: Option<(Vec<SymbolTap>, Tensor<2>)> = None;
+            for band in 0..BANDS {
+                let name = |layer: usize| format!("head.{band}.{phase}.{layer}");
+                let weight = self.weight(&name(0));
+                let of_features = kept(weight.clone().narrow(1, 0, width).transpose());
+                let at_place = features[place * sets + band % sets].clone();
+                let mut x = at_place.matmul(of_features);
+                let taps = self.widths.symbol_taps(band, phase);
+                if !taps.is_empty() {
+                    let known: Vec<f32> = taps
+                        .iter()
+                        .flat_map(|tap| tap_is_known(tap, band, phase))
+                        .collect();
+                    let count = known.len();
+                    if !seen.as_ref().is_some_and(|(others, _)| *others == taps) {
+                        let symbols = taps.iter().map(|tap| neighbour(&padded, tap, [row, column]));
+                        let symbols = Tensor::cat(symbols.collect(), 3);
+                        let rows = windows * POSITIONS / PHASES.len();
+                        seen = Some((taps, kept(symbols.reshape([rows, count]))));
+                    }
+                    if let Some((_, symbols)) = &seen {
+                        let known = TensorData::new(known, [1, count]);
+                        let known = Tensor::<2>::from_data(known, &device);
+                        let weight = kept(weight.narrow(1, width, count) * known);
+                        x = x + symbols.clone().matmul(kept(weight.transpose()));
+                    }
+                }
+                x = x + self.bias(&name(0)).unsqueeze();
+                for layer in 1..layers {
+                    x = self.dense(&name(layer), self.activated(x));
+                }
+                outputs.push(x);
+            }
+        }
+        Tensor::cat(outputs, 0)
+    }
+
+    fn offsets(&self, trunk: &Tensor<4>, canvases: &Canvases) -> Tensor<4> {
+        let (inputs, width) = (self.widths.trunk, self.widths.dequantiser);
+        let weight = self.weight("dequantiser.0");
+        let is_dense = self.widths.band == 0;
+        let first = if is_dense { inputs } else { 9 * inputs };
+        let groups = [0, 1].map(|group| Self::kernel(&weight, first + 9 * GROUP * group, GROUP));
+        let symbols = Tensor::cat(groups.to_vec(), 1);
+        let kernel = if is_dense {
+            // At the position alone.
+            let centre = weight.narrow(1, 0, inputs).reshape([width, inputs, 1, 1]);
+            let beside = || Tensor::zeros([width, inputs, 3, 1], &trunk.device());
+            let above = || Tensor::zeros([width, inputs, 1, 1], &trunk.device());
+            let middle = Tensor::cat(vec![above(), centre, above()], 2);
+            Tensor::cat(vec![beside(), middle, beside()], 3)
+        } else {
+            Self::kernel(&weight, 0, inputs)
+        };
+        let kernel = Tensor::cat(vec![kernel, symbols], 1);
+        let x = kept(Tensor::cat(vec![trunk.clone(), canvases.seen.clone()], 1));
+        let sums = Self::convolved(x, kernel, Some(self.bias("dequantiser.0")), 1);
+        let x = channels_last(self.activated(sums));
+        let [windows, rows, columns, channels] = x.dims();
+        let x = x.reshape([windows * rows * columns, channels]);
+        let sums = self.dense("dequantiser.1", x);
+        let sums = sums.narrow(1, 0, BANDS).div_scalar(UNIT);
+        sums.reshape([windows, rows, columns, BANDS])
+    }
+}
+
+/// With zeros around: `[windows, rows, columns, channels]`.
+fn bordered(tensor: Tensor<4>) -> Tensor<4> {
+    let mut tensor = tensor;
+    for axis in [1, 2] {
+        let mut shape = tensor.dims();
+        shape[axis] = BORDER;
+        let zeros = Tensor::zeros(shape, &tensor.device());
+        tensor = Tensor::cat(vec![zeros.clone(), tensor, zeros], axis);
+    }
+    tensor
+}
+
+/// A group of symbols beside every position of a phase.
+fn neighbour(padded: &Tensor<4>, tap: &SymbolTap, [row, column]: [usize; 2]) -> Tensor<4> {
+    let [_, rows, columns, _] = padded.dims();
+    let start = |at: usize, shift: isize| (at + BORDER).wrapping_add_signed(shift);
+    let (top, left) = (start(row, tap.down), start(column, tap.right));
+    let slices = [
+        Slice::from(..),
+        Slice::new(top as isize, Some((top + rows - 2 * BORDER - row) as isize), 2),
+        Slice::new(left as isize, Some((left + columns - 2 * BORDER - column) as isize), 2),
+        Slice::from(GROUP * tap.group..GROUP * (tap.group + 1)),
+    ];
+    padded.clone().slice(slices)
+}
+
+/// Which channels of a group are known when a phase of a band is coded.
+fn tap_is_known(tap: &SymbolTap, band: usize, phase: usize) -> [f32; GROUP] {
+    let [row, column] = PHASES[phase];
+    let of = [
+        (row as isize + tap.down) as usize & 1,
+        (column as isize + tap.right) as usize & 1,
+    ];
+    let is_before = PHASES[..phase].contains(&of);
+    std::array::from_fn(|channel| {
+        let of = 2 * tap.group + channel / 2;
+        let is_known = of < band || (of == band && is_before);
+        f32::from(u8::from(is_known))
+    })
+}
+
+/// Bits of symbols whose heads gave these sums.
+fn bits(sums: Tensor<2>, symbols: Tensor<1>) -> Tensor<1> {
+    let [count] = symbols.dims();
+    let sums = kept(sums.div_scalar(UNIT));
+    let output = |index: usize| sums.clone().narrow(1, index, 1).reshape([count]);
+    let index = output(1)
+        .mul_scalar(SCALE_PER_UNIT)
+        .add_scalar(SCALE_AT_ZERO);
+    let index = kept(kept(index).clamp(0.0, MAX_SCALE));
+    let octave = (scale(6.0) / scale(0.0)).ln() / 6.0;
+    // One over the scale.
+    let sharpness = kept(
+        kept(index.mul_scalar(-octave).exp()).mul_scalar(1.0 / scale(0.0)),
+    );
+    let mean = kept(output(0)).clamp(-3.0, 3.0);
+    let distance = kept((symbols * sharpness.clone() - mean).abs());
+    let half = kept(sharpness.mul_scalar(0.5));
+    let middle = kept(interval(distance.clone(), half.clone()));
+    let tail = kept(interval(
+        kept(distance.div_scalar(TAIL_RATIO)),
+        kept(half.div_scalar(TAIL_RATIO)),
+    ));
+    let shape = output(2)
+        .mul_scalar(SHAPE_PER_UNIT)
+        .add_scalar(SHAPE_AT_ZERO);
+    let shape = kept(shape);
+    let mut weight: Option<Tensor<1>> = None;
+    for (index, pair) in TAILS.windows(2).enumerate() {
+        let part = shape.clone().sub_scalar(index as f64);
+        let part = kept(part).clamp(0.0, 1.0).mul_scalar(pair[1] - pair[0]);
+        weight = Some(match weight {
+            Some(sum) => sum + part,
+            None => part.add_scalar(TAILS[0]),
+        });
+    }
+    let weight = kept(weight.expect("tails differ"));
+    let ratio = kept(kept(tail - middle.clone()).clamp_max(FAR).exp());
+    let mixed = kept(kept(weight * ratio.sub_scalar(1.0)).add_scalar(1.0));
+    (middle + mixed.log()).mul_scalar(-std::f64::consts::LOG2_E)
+}
+
+/// The logarithm of what a logistic distribution has within half a step around a distance from its mean, both in scales:
+/// without a difference of numbers near 1, so that it holds far out too.
+fn interval(distance: Tensor<1>, half: Tensor<1>) -> Tensor<1> {
+    let near = kept(distance.clone() - half.clone());
+    let far = kept(distance + half.clone());
+    let width = kept(half.mul_scalar(-2.0).exp()).neg().add_scalar(1.0);
+    let width = kept(kept(width).clamp_min(1e-7)).log();
+    kept(log_sigmoid(near.clone())) + kept(log_sigmoid(far)) + width - near
+}
+
+/// Whether a layer starts near 0: the last of a head or dequantiser, which then guesses evenly, and the second of a block,
+/// which then changes nothing.
+fn starts_quiet(name: &str, outputs: usize) -> bool {
+    let number: Option<usize> = name.rsplit('.').next().and_then(|last| last.parse().ok());
+    if name.starts_with("head") || name.starts_with("dequantiser") {
+        return outputs == SUMS && number != Some(0);
+    }
+    number.is_some_and(|number| number > 0 && number % 2 == 0)
 }
 
 impl ContextLearner {
@@ -61,66 +504,53 @@ impl ContextLearner {
             .layers()
             .iter()
             .map(|shape| {
-                // The last layer of a head starts near 0: an even guess.
-                let bound =
-                    if shape.outputs <= BANDS { 0.1 } else { 1.7 } / (shape.inputs as f64).sqrt();
-                Dense {
-                    weight: init.uniform([shape.inputs, shape.outputs], bound),
-                    bias: Some(init.constant([shape.outputs], 0.0)),
+                let bound = if starts_quiet(&shape.name, shape.outputs) {
+                    0.1
+                } else {
+                    1.7
+                } / (shape.inputs as f64).sqrt();
+                Layer {
+                    weight: init.uniform([shape.outputs, shape.inputs], bound),
+                    bias: init.constant([shape.outputs], 0.0),
                 }
             })
             .collect();
         Self { layers }
     }
 
-    /// Bits of the heads' samples, each by its weight, and the square error of the dequantiser's.
-    pub(crate) fn losses(&self, batch: &Batch, device: &Device) -> (Tensor<1>, Option<Tensor<1>>) {
-        let trunk = activated(&self.layers[0], tensor(&batch.trunk, device));
-        let trunk = activated(&self.layers[1], trunk);
-        let heads = BANDS * PHASES.len();
-        let mut first = 0;
-        let mut outputs = Vec::with_capacity(heads);
-        for (head, rows) in batch.heads.iter().enumerate() {
-            let mut x = trunk.clone().narrow(0, first, rows.count);
-            if !rows.values.is_empty() {
-                x = Tensor::cat(vec![x, tensor(rows, device)], 1);
-            }
-            first += rows.count;
-            let [a, b, c] = [0, 1, 2].map(|layer| &self.layers[2 + head * 3 + layer]);
-            outputs.push(apply(c, activated(b, activated(a, x))));
-        }
-        let outputs = Tensor::cat(outputs, 0);
-        let count = first;
-        let relative = outputs.clone().narrow(1, 0, 1).reshape([count]);
-        let index = outputs.narrow(1, 1, 1).reshape([count]);
-        let index = index
-            .mul_scalar(SCALE_PER_UNIT)
-            .add_scalar(SCALE_AT_ZERO)
-            .clamp(0.0, 160.0);
-        let octave = (scale(6.0) / scale(0.0)).ln() / 6.0;
-        let scale = index.mul_scalar(octave).exp().mul_scalar(scale(0.0));
-        let mean = relative.clamp(-3.0, 3.0) * scale.clone();
-        // From the nearer side, where a float has its digits.
-        let distance = (column(&batch.symbols, device) - mean).abs();
-        let inner = sigmoid(distance.clone().sub_scalar(0.5).neg() / scale.clone());
-        let outer = sigmoid(distance.add_scalar(0.5).neg() / scale);
-        let bits = (inner - outer)
-            .clamp_min(1e-7)
-            .log()
-            .mul_scalar(-std::f64::consts::LOG2_E);
-        let bits = (bits * column(&batch.weights, device)).sum();
-        let dequantiser = &batch.dequantiser;
-        let offsets = (dequantiser.count > 0 && self.layers.len() > 2 + 3 * heads).then(|| {
-            let x = trunk.narrow(0, first, dequantiser.count);
-            let x = Tensor::cat(vec![x, tensor(dequantiser, device)], 1);
-            let [a, b] = [0, 1].map(|layer| &self.layers[2 + 3 * heads + layer]);
-            let offsets = apply(b, activated(a, x))
-                .clamp(-0.5, 0.5)
-                .reshape([BANDS * dequantiser.count]);
-            let error = (offsets - column(&batch.offsets, device)).square();
-            (error * column(&batch.offset_weights, device)).sum()
+    /// What a batch costs, with all that its differentiation needs.
+    pub(crate) fn losses(
+        &self,
+        widths: &Widths,
+        canvases: &Canvases,
+        differentiation: Differentiation,
+    ) -> (Losses, Option<Recording>) {
+        let recording = differentiation.record();
+        let pass = Pass {
+            learner: self,
+            widths,
+            differentiation,
+            names: widths.layers().into_iter().map(|shape| shape.name).collect(),
+        };
+        let trunk = pass.trunk(canvases);
+        let features = pass.bands(&trunk, canvases);
+        let sums = pass.heads(&features, canvases);
+        let bits = kept(bits(sums, kept(in_order(canvases.symbols.clone()))));
+        let worth = |column: &Tensor<4>| column.clone() * canvases.own.clone();
+        let weighed = |column: &Tensor<4>| {
+            (bits.clone() * kept(in_order(worth(column)))).sum()
+        };
+        let offsets = (widths.dequantiser > 0).then(|| {
+            let offsets = kept(pass.offsets(&trunk, canvases)).clamp(-0.5, 0.5);
+            let error = kept(offsets - canvases.residuals.clone());
+            (kept(error.square()) * kept(worth(&canvases.offset_worth))).sum()
         });
-        (bits, offsets)
+        let losses = Losses {
+            bits: weighed(&canvases.worth),
+            offsets,
+            rate: weighed(&canvases.share),
+        };
+        (losses, recording)
     }
 
     /// The integers that the weights stand for.
@@ -136,23 +566,20 @@ impl ContextLearner {
         self.layers
             .iter()
             .map(|layer| {
-                let weight = layer.weight.val().transpose();
-                let [outputs, inputs] = weight.dims();
-                let weights = read(weight.reshape([outputs * inputs]))?
+                let weight = layer.weight.val();
+                let count = weight.dims().iter().product::<usize>();
+                let max = f64::from(MAX_MAGNITUDE);
+                let weights = read(weight.reshape([count]))?
                     .iter()
-                    .map(|weight| {
-                        (weight * WEIGHT_UNIT)
-                            .round()
-                            .clamp(-MAX_MAGNITUDE, MAX_MAGNITUDE) as i8
+                    .map(|&weight| {
+                        let weight = f64::from(weight) * f64::from(WEIGHT_UNIT);
+                        weight.round().clamp(-max, max) as i8
                     })
                     .collect();
-                let bias = match &layer.bias {
-                    Some(bias) => read(bias.val())?
-                        .iter()
-                        .map(|bias| (bias * WEIGHT_UNIT * INPUT_UNIT).round() as i32)
-                        .collect(),
-                    None => vec![0; outputs],
-                };
+                let bias = read(layer.bias.val())?
+                    .iter()
+                    .map(|&bias| (f64::from(bias) * f64::from(WEIGHT_UNIT) * UNIT).round() as i32)
+                    .collect();
                 Ok(LayerWeights { weights, bias })
             })
             .collect()
@@ -162,60 +589,89 @@ impl ContextLearner {
 #[cfg(test)]
 mod tests {
     use terrane_codec::random::Random;
-    use terrane_context::{Codec, ProbabilityModel, Taps, to_bytes};
+    use terrane_context::{Codec, ProbabilityModel, to_bytes};
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
     use crate::context::config::{DataConfig, RateConfig};
-    use crate::context::samples::draw;
+    use crate::context::samples::{Drawn, draw};
+    use crate::training::differentiation;
 
-    const WIDTHS: Widths = Widths {
-        radius: 2,
-        stem: 12,
-        trunk: 10,
-        hidden: 11,
-        last: 9,
-        dequantiser: 6,
+    const LARGE: Widths = Widths {
+        trunk: 12,
+        blocks: 1,
+        band: 8,
+        band_blocks: 1,
+        hidden: 12,
+        last: 8,
+        dequantiser: 8,
+        reach: 2,
+    };
+    const SMALL: Widths = Widths {
+        trunk: 8,
+        blocks: 0,
+        band: 0,
+        band_blocks: 0,
+        hidden: 8,
+        last: 0,
+        dequantiser: 4,
+        reach: 1,
     };
 
-    /// The trainer's estimate from samples, in floats, is what the coder needs, in integers and bytes.
-    #[test]
-    fn what_the_trainer_counts_is_what_the_coder_writes() {
-        let device = Device::flex();
-        let learner = ContextLearner::new(&WIDTHS, 5, &device);
-        let bytes = to_bytes("test", &WIDTHS, &learner.weights().unwrap(), &[]).unwrap();
-        let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
+    fn drawn(seed: u64, lossless: f64) -> Drawn {
         let recipe = Recipe {
-            width: 128,
-            height: 128,
+            width: 256,
+            height: 256,
             nodata_corner: false,
             ..Recipe::default()
         };
-        let terrain = generate(&recipe);
         let data = DataConfig {
             splits: Vec::new(),
+            max_resolution: 0.0,
             augment: true,
         };
-        let taps = Taps::new(WIDTHS.radius);
-        for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
-            let rate = RateConfig {
-                finest: 2e-3,
-                coarsest: 2e-2,
-                dead_zone: 0.2,
-                lossless,
-            };
-            let mut random = Random::new(seed, 0);
-            let drawn = draw(&terrain.heights, 128, &data, &rate, &mut random).unwrap();
-            let (bytes, _) = codec.encode(&drawn.tile, drawn.effort, 0);
-            let pixels = (drawn.tile.width * drawn.tile.height) as f64;
-            let batch = Batch::new(&[drawn], 3000, &taps, &mut random);
-            let (bits, _) = learner.losses(&batch, &device);
-            let bits: f64 = bits.into_scalar::<f32>().into();
-            // The loss is weighed by the rate; undo that with the sum of the weights, which counts the coefficients.
-            let weights: f64 = batch.weights.iter().map(|&weight| f64::from(weight)).sum();
-            let estimate = bits / weights;
-            let coded = bytes.len() as f64 * 8.0 / pixels;
-            assert!((estimate / coded - 1.0).abs() < 0.05, "{estimate} {coded}");
+        let rate = RateConfig {
+            finest: 2e-3,
+            coarsest: 2e-2,
+            dead_zone: 0.2,
+            lossless,
+        };
+        let mut random = Random::new(seed, 0);
+        draw(&generate(&recipe).heights, 256, &data, &rate, &mut random).unwrap()
+    }
+
+    /// A network whose layers all matter.
+    fn learner(widths: &Widths, differentiation: Differentiation, device: &Device) -> ContextLearner {
+        let learner = ContextLearner::new(widths, 5, &differentiation.device(device));
+        let weights = differentiation::weights(&learner);
+        let mut random = Random::new(3, 0);
+        let [count] = weights.dims();
+        let noise: Vec<f32> = (0..count)
+            .map(|_| 0.16 * (random.unit() as f32 - 0.5))
+            .collect();
+        let noise = Tensor::from_data(TensorData::new(noise, [count]), device);
+        differentiation.scatter(learner, weights + noise)
+    }
+
+    /// What the trainer counts, in floats, is what the coder needs, in integers and bytes.
+    #[test]
+    fn what_the_trainer_counts_is_what_the_coder_writes() {
+        let device = Device::flex();
+        for widths in [LARGE, SMALL] {
+            let learner = learner(&widths, Differentiation::Burn, &device);
+            let bytes = to_bytes("test", &widths, &learner.weights().unwrap(), &[]).unwrap();
+            let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
+            for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
+                let drawn = drawn(seed, lossless);
+                let (bytes, _) = codec.encode(&drawn.tile, drawn.effort, 0);
+                let mut batch = Batch::new(1);
+                batch.set(0, &drawn, &mut Random::new(seed, 1));
+                let canvases = Canvases::new(&Upload::new(batch, &device), &device);
+                let (losses, _) = learner.losses(&widths, &canvases, Differentiation::Burn);
+                let rate: f64 = losses.rate.inner().into_scalar::<f32>().into();
+                let coded = bytes.len() as f64 * 8.0 / (256.0 * 256.0);
+                assert!((rate / coded - 1.0).abs() < 0.03, "{rate} {coded}");
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Training of the context codec's model.
 
+mod canvas;
 pub mod config;
 mod learner;
 mod samples;

@@ -1,65 +1,45 @@
-//! Coefficients to learn from: what the network sees of each, and what it was.
-//!
-//! Most coefficients of a tile are 0 among zeros and teach nothing, so they are drawn less often and weigh more.
+//! Windows of terrain to learn from: their levels on a canvas, exactly as the codec sees them.
 
 use terrane_codec::random::Random;
 use terrane_context::{
-    Area, BANDS, CONSTANTS, Coefficients, Matrix, PHASES, Planes, Quantiser, SUBSTEPS, Subbands,
-    Tap, Taps, Transform,
+    Area, BANDS, CHANNELS, CONSTANTS, Coefficients, Matrix, Planes, Quantiser, SUBSTEPS, Subbands,
+    Transform, seen_symbol,
 };
 
+use crate::context::canvas::{MARGIN, PLACES, POSITIONS, Place, WIDTH};
 use crate::context::config::{DataConfig, RateConfig};
 use crate::data::Orientation;
 
-/// How often a coefficient among zeros is drawn, against others.
-const QUIET: f64 = 0.15;
-/// Tiles are cut down by one part in so many, at a random offset, so that the wavelets fall on other pixels.
-const CUT: usize = 8;
+/// Windows of this side have whole levels on the canvas, as a tile without others above it has them.
+const WHOLE: usize = 256;
 /// Symbols beyond this teach nothing more.
-const MAX_SYMBOL: f64 = 1e5;
-/// The network's numbers are integers; the trainer divides them by this.
-pub(crate) const INPUT_UNIT: f32 = 32.0;
+const MAX_SYMBOL: i64 = 32_000;
+/// Numbers with a sign are kept as bytes from this on.
+const ZERO: u8 = 128;
+/// Parts of a step that residuals are counted in.
+pub(crate) const RESIDUAL_UNIT: f32 = 127.0;
 
-/// Rows of numbers.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Rows {
-    pub(crate) values: Vec<f32>,
-    pub(crate) count: usize,
-}
+/// Inputs of the network with a sign: half its channels.
+pub(crate) const SIGNED: usize = CHANNELS / 2;
+/// Bytes of a position: the inputs, the symbols as they are seen, the residuals, whether it is seen at all, and which of its
+/// symbols are to be coded.
+pub(crate) const SEEN: usize = SIGNED;
+pub(crate) const RESIDUALS: usize = SEEN + BANDS;
+pub(crate) const VALID: usize = RESIDUALS + BANDS;
+pub(crate) const OWN: usize = VALID + 1;
+pub(crate) const BYTES: usize = OWN + BANDS;
 
-/// What one step learns from.
-#[derive(Debug, Clone)]
-pub(crate) struct Batch {
-    /// Inputs of the trunk for all samples, head by head, then for the dequantiser's.
-    pub(crate) trunk: Rows,
-    /// Inputs of each head beside the trunk.
-    pub(crate) heads: Vec<Rows>,
-    /// Symbols of the heads' samples, and the weight of each.
-    pub(crate) symbols: Vec<f32>,
-    pub(crate) weights: Vec<f32>,
-    /// Inputs of the dequantiser beside the trunk, the offsets of its three subbands, and their weights.
-    pub(crate) dequantiser: Rows,
-    pub(crate) offsets: Vec<f32>,
-    pub(crate) offset_weights: Vec<f32>,
-}
-
-/// A level of a tile as the network sees it.
-struct Level {
-    planes: Planes,
-    symbols: [Matrix<i64>; BANDS],
-    /// Quantisation residuals, in steps.
-    residuals: [Matrix<f32>; BANDS],
-}
-
-/// A tile in the steps of a random rate.
+/// A window in the steps of a random rate.
 pub(crate) struct Drawn {
     /// Coefficients in steps.
     pub(crate) tile: Coefficients,
     /// How they are rounded.
     pub(crate) effort: Quantiser,
+    /// Whether its levels are seen where they end.
+    is_at_edge: bool,
 }
 
-/// Cuts, turns and scales a tile by chance.
+/// Turns and scales a window by chance.
 pub(crate) fn draw(
     heights: &[f32],
     side: usize,
@@ -72,9 +52,13 @@ pub(crate) fn draw(
     } else {
         heights.to_vec()
     };
-    let shift = side / CUT;
-    let (left, top) = (random.below(shift), random.below(shift));
-    let size = side - shift;
+    let is_at_edge = random.below(2) == 0;
+    let size = if is_at_edge && side > WHOLE && random.below(2) == 0 {
+        WHOLE
+    } else {
+        side
+    };
+    let [left, top] = [(); 2].map(|()| random.below(side - size + 1));
     let cut: Vec<f64> = (0..size)
         .flat_map(|row| {
             turned[(row + top) * side + left..][..size]
@@ -113,222 +97,183 @@ pub(crate) fn draw(
         dead_zone,
         ..Quantiser::ROUNDING
     };
-    Some(Drawn { tile, effort })
+    Some(Drawn {
+        tile,
+        effort,
+        is_at_edge,
+    })
 }
 
-fn levels(drawn: &Drawn) -> Vec<Level> {
-    let tile = &drawn.tile;
-    let unit = tile.transform.substeps();
-    let mut low = tile.ll.map(|value| value.round() as i64 * unit);
-    let mut parents: Option<[Matrix<i64>; BANDS]> = None;
-    let mut levels = Vec::new();
-    for (finer, bands) in tile.levels.iter().enumerate().rev() {
-        let symbols = bands
-            .each_ref()
-            .map(|band| band.map(|value| drawn.effort.nearest(value)));
-        let residuals = std::array::from_fn(|band| Matrix {
-            width: bands[band].width,
-            height: bands[band].height,
-            values: bands[band]
-                .values
-                .iter()
-                .zip(&symbols[band].values)
-                .map(|(value, &symbol)| (value - symbol as f64) as f32)
-                .collect(),
-        });
-        let seen = low.map(|value| value * (SUBSTEPS / unit));
-        let mut planes = Planes::new(&seen, Area::whole(&seen), parents.as_ref(), finer);
-        planes.set_symbols(&symbols);
-        levels.push(Level {
-            planes,
-            symbols: symbols.clone(),
-            residuals,
-        });
-        let subbands = Subbands {
-            ll: low,
-            bands: symbols
-                .each_ref()
-                .map(|band| band.map(|symbol| symbol * unit)),
-        };
-        low = tile.transform.inverse(subbands);
-        parents = Some(symbols);
-    }
-    levels
-}
-
-/// Positions of a phase of a band with how often each is drawn.
-struct Candidates {
-    positions: Vec<(usize, [usize; 2])>,
-    sums: Vec<f64>,
-}
-
-impl Candidates {
-    fn new(levels: &[Level], band: usize, [row_phase, column_phase]: [usize; 2]) -> Self {
-        let mut positions = Vec::new();
-        let mut sums = Vec::new();
-        let mut sum = 0.0;
-        for (index, level) in levels.iter().enumerate() {
-            let grid = &level.symbols[band];
-            for row in (row_phase..grid.height).step_by(2) {
-                for column in (column_phase..grid.width).step_by(2) {
-                    let is_quiet = level.symbols.iter().all(|grid| {
-                        (-1..=1).all(|down: isize| {
-                            (-1..=1).all(|right: isize| {
-                                grid.values.is_empty()
-                                    || grid.clamped(column as isize + right, row as isize + down)
-                                        == 0
-                            })
-                        })
-                    });
-                    sum += if is_quiet { QUIET } else { 1.0 };
-                    positions.push((index, [column, row]));
-                    sums.push(sum);
-                }
-            }
-        }
-        Self { positions, sums }
-    }
-
-    /// A position and its weight in a sum over all positions, of which so many are drawn.
-    fn draw(&self, count: usize, random: &mut Random) -> Option<(usize, [usize; 2], f64)> {
-        let total = *self.sums.last()?;
-        let at = random.unit() * total;
-        let index = self
-            .sums
-            .partition_point(|&sum| sum <= at)
-            .min(self.positions.len() - 1);
-        let before = index.checked_sub(1).map_or(0.0, |index| self.sums[index]);
-        let (level, position) = self.positions[index];
-        Some((
-            level,
-            position,
-            total / (self.sums[index] - before) / count as f64,
-        ))
-    }
+/// What one step learns from.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// Windows.
+    pub(crate) count: usize,
+    /// [`BYTES`] of every position of every canvas.
+    pub(crate) bytes: Vec<u8>,
+    /// The symbols of every position.
+    pub(crate) symbols: Vec<i16>,
+    /// The constants of every level.
+    pub(crate) constants: Vec<u8>,
+    /// What a bit of each window is worth.
+    pub(crate) worth: Vec<f32>,
+    /// What the square error of an offset is worth.
+    pub(crate) offset_worth: Vec<f32>,
+    /// The part that each of its bits has in the mean of bits per pixel.
+    pub(crate) share: Vec<f32>,
 }
 
 impl Batch {
-    /// Draws so many samples per head from each tile.
-    pub(crate) fn new(tiles: &[Drawn], count: usize, taps: &Taps, random: &mut Random) -> Self {
-        let heads = taps.heads.len();
-        let mut trunks = vec![Rows::default(); heads + 1];
-        let mut batch = Self {
-            trunk: Rows::default(),
-            heads: vec![Rows::default(); heads],
-            symbols: Vec::new(),
-            weights: Vec::new(),
-            dequantiser: Rows::default(),
-            offsets: Vec::new(),
-            offset_weights: Vec::new(),
+    /// Room for some windows.
+    pub(crate) fn new(count: usize) -> Self {
+        let mut position = [ZERO; BYTES];
+        position[VALID..].fill(0);
+        let bytes = position.repeat(count * POSITIONS);
+        Self {
+            count,
+            bytes,
+            symbols: vec![0; count * POSITIONS * BANDS],
+            constants: vec![0; count * PLACES.len() * CONSTANTS],
+            worth: vec![0.0; count],
+            offset_worth: vec![0.0; count],
+            share: vec![0.0; count],
+        }
+    }
+
+    /// Puts a window on a canvas.
+    pub(crate) fn set(&mut self, window: usize, drawn: &Drawn, random: &mut Random) {
+        let tile = &drawn.tile;
+        let mut canvas = Canvas {
+            bytes: &mut self.bytes[window * POSITIONS * BYTES..][..POSITIONS * BYTES],
+            symbols: &mut self.symbols[window * POSITIONS * BANDS..][..POSITIONS * BANDS],
+            bits: 0.0,
         };
-        let mut symbols = vec![Vec::new(); heads];
-        let mut weights = vec![Vec::new(); heads];
-        for drawn in tiles {
-            let levels = levels(drawn);
-            let pixels = (drawn.tile.width * drawn.tile.height) as f64;
-            // A tenth fewer bits is worth as much at any rate, so that few bits count for more each.
-            let guess: f64 = levels
-                .iter()
-                .flat_map(|level| level.symbols.iter().flat_map(|grid| &grid.values))
-                .filter(|&&symbol| symbol != 0)
-                .map(|symbol| 3.5 + (symbol.unsigned_abs() as f64).log2())
-                .sum::<f64>()
-                / pixels;
-            let worth = 1.0 / (pixels * tiles.len() as f64 * (guess + 0.05).powf(0.6));
-            for head in 0..heads {
-                let (band, phase) = (head / PHASES.len(), head % PHASES.len());
-                let candidates = Candidates::new(&levels, band, PHASES[phase]);
-                for _ in 0..count {
-                    let Some((level, position, weight)) = candidates.draw(count, random) else {
-                        continue;
-                    };
-                    let level = &levels[level];
-                    gather(
-                        &mut trunks[head],
-                        &level.planes,
-                        &taps.trunk,
-                        position,
-                        true,
-                    );
-                    gather(
-                        &mut batch.heads[head],
-                        &level.planes,
-                        &taps.heads[head],
-                        position,
-                        false,
-                    );
-                    let grid = &level.symbols[band];
-                    let symbol = grid.values[position[1] * grid.width + position[0]] as f64;
-                    symbols[head].push(symbol.clamp(-MAX_SYMBOL, MAX_SYMBOL) as f32);
-                    weights[head].push((weight * worth) as f32);
-                }
+        let unit = tile.transform.substeps();
+        let is_lossless = tile.transform == Transform::Lossless;
+        let mut low = tile.ll.map(|value| value.round() as i64 * unit);
+        let mut parents: Option<[Matrix<i64>; BANDS]> = None;
+        let mut pixels = 0;
+        for (finer, bands) in tile.levels.iter().enumerate().rev() {
+            let symbols = bands
+                .each_ref()
+                .map(|band| band.map(|value| drawn.effort.nearest(value)));
+            if let Some(place) = PLACES.get(finer) {
+                let area = crop(&low, place, drawn.is_at_edge, random);
+                let scaled =
+                    (unit != SUBSTEPS).then(|| low.map(|value| value * (SUBSTEPS / unit)));
+                let seen = scaled.as_ref().unwrap_or(&low);
+                let planes = Planes::new(seen, area, parents.as_ref(), finer, is_lossless);
+                let first = (window * PLACES.len() + finer) * CONSTANTS;
+                self.constants[first..first + CONSTANTS].copy_from_slice(&planes.constants);
+                canvas.set_inputs(place, &planes, area);
+                canvas.set_symbols(place, area, bands, &symbols);
+                // The finest is the last.
+                pixels = 4 * area.width * area.height;
             }
-            if drawn.tile.transform == Transform::Lossy {
-                for phase in PHASES {
-                    let candidates = Candidates::new(&levels, 0, phase);
-                    for _ in 0..count {
-                        let Some((level, position, weight)) = candidates.draw(count, random) else {
-                            continue;
-                        };
-                        let level = &levels[level];
-                        gather(
-                            &mut trunks[heads],
-                            &level.planes,
-                            &taps.trunk,
-                            position,
-                            true,
-                        );
-                        gather(
-                            &mut batch.dequantiser,
-                            &level.planes,
-                            &taps.dequantiser,
-                            position,
-                            false,
-                        );
-                        for residual in &level.residuals {
-                            let is_there =
-                                position[0] < residual.width && position[1] < residual.height;
-                            let value = if is_there {
-                                residual.values[position[1] * residual.width + position[0]]
-                            } else {
-                                0.0
-                            };
-                            batch.offsets.push(value);
-                            batch.offset_weights.push(if is_there {
-                                (weight * worth) as f32
-                            } else {
-                                0.0
-                            });
-                        }
+            if finer > 0 {
+                let subbands = Subbands {
+                    ll: low,
+                    bands: symbols
+                        .each_ref()
+                        .map(|band| band.map(|symbol| symbol * unit)),
+                };
+                low = tile.transform.inverse(subbands);
+                parents = Some(symbols);
+            } else {
+                break;
+            }
+        }
+        let pixels = pixels.max(1) as f64;
+        let guess = canvas.bits / pixels;
+        let share = 1.0 / (pixels * self.count as f64);
+        // A tenth fewer bits is worth as much at any rate, so that few bits count for more each.
+        let worth = share / (guess + 0.05).powf(0.6);
+        self.share[window] = share as f32;
+        self.worth[window] = worth as f32;
+        self.offset_worth[window] = if is_lossless { 0.0 } else { worth as f32 };
+    }
+}
+
+/// The part of a level that lies on the canvas: at an even offset, and at a corner where the level is to be seen to its end.
+fn crop(image: &Matrix<i64>, place: &Place, is_at_edge: bool, random: &mut Random) -> Area {
+    let mut axis = |size: usize| {
+        let own = size.min(place.side);
+        let offsets = (size - own) / 2 + 1;
+        let offset = if is_at_edge {
+            (offsets - 1) * random.below(2)
+        } else {
+            random.below(offsets)
+        };
+        (2 * offset, own)
+    };
+    let (column, width) = axis(image.width);
+    let (row, height) = axis(image.height);
+    Area {
+        column,
+        row,
+        width,
+        height,
+    }
+}
+
+/// One window's canvas.
+struct Canvas<'a> {
+    bytes: &'a mut [u8],
+    symbols: &'a mut [i16],
+    /// A guess of the bits that it takes.
+    bits: f64,
+}
+
+impl Canvas<'_> {
+    fn set_inputs(&mut self, place: &Place, planes: &Planes, area: Area) {
+        let margin = MARGIN as isize;
+        for row in -margin..area.height as isize + margin {
+            let line = place.row.wrapping_add_signed(row) * WIDTH;
+            for column in -margin..area.width as isize + margin {
+                if !planes.is_valid(column, row) {
+                    continue;
+                }
+                let position = line + place.column.wrapping_add_signed(column);
+                let bytes = &mut self.bytes[position * BYTES..][..BYTES];
+                for (input, byte) in bytes[..SIGNED].iter_mut().enumerate() {
+                    let [positive, negative] =
+                        [0, 1].map(|part| planes.input(2 * input + part, column, row));
+                    *byte = ZERO + positive - negative;
+                }
+                bytes[VALID] = 1;
+            }
+        }
+    }
+
+    fn set_symbols(
+        &mut self,
+        place: &Place,
+        area: Area,
+        bands: &[Matrix<f64>; BANDS],
+        symbols: &[Matrix<i64>; BANDS],
+    ) {
+        for (band, (values, symbols)) in bands.iter().zip(symbols).enumerate() {
+            let rows = area.row..(area.row + area.height).min(symbols.height);
+            let columns = area.column..(area.column + area.width).min(symbols.width);
+            for row in rows {
+                let first = (place.row + row - area.row) * WIDTH + place.column;
+                let line = values.row(row)[columns.clone()].iter();
+                let line = line.zip(&symbols.row(row)[columns.clone()]);
+                for (position, (&value, &symbol)) in (first..).zip(line) {
+                    let bytes = &mut self.bytes[position * BYTES..][..BYTES];
+                    let [positive, negative] = seen_symbol(symbol);
+                    bytes[SEEN + band] = ZERO + positive - negative;
+                    let residual = (value - symbol as f64) as f32 * RESIDUAL_UNIT;
+                    let residual = residual.round().clamp(-RESIDUAL_UNIT, RESIDUAL_UNIT);
+                    bytes[RESIDUALS + band] = (f32::from(ZERO) + residual) as u8;
+                    bytes[OWN + band] = 1;
+                    self.symbols[position * BANDS + band] =
+                        symbol.clamp(-MAX_SYMBOL, MAX_SYMBOL) as i16;
+                    if symbol != 0 {
+                        self.bits += 3.5 + (symbol.unsigned_abs() as f64).log2();
                     }
                 }
             }
         }
-        for rows in trunks {
-            batch.trunk.values.extend(rows.values);
-            batch.trunk.count += rows.count;
-        }
-        batch.symbols = symbols.concat();
-        batch.weights = weights.concat();
-        batch
     }
-}
-
-fn gather(
-    rows: &mut Rows,
-    planes: &Planes,
-    taps: &[Tap],
-    position: [usize; 2],
-    with_constants: bool,
-) {
-    if with_constants {
-        rows.values
-            .extend(planes.constants.map(|value| value / INPUT_UNIT));
-        debug_assert_eq!(planes.constants.len(), CONSTANTS);
-    }
-    rows.values.extend(
-        taps.iter()
-            .map(|tap| planes.input(tap, position) / INPUT_UNIT),
-    );
-    rows.count += 1;
 }

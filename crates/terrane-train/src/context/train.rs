@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
 use serde_json::json;
 use terrane_codec::random::Random;
-use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, Taps, to_bytes};
+use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, to_bytes};
 use terrane_geo::Existing;
 
 use crate::config::ConfigError;
 use crate::context::config::ContextConfig;
-use crate::context::learner::ContextLearner;
-use crate::context::samples::{Batch, draw};
+use crate::context::learner::{Canvases, ContextLearner, Upload};
+use crate::context::samples::{Batch, Drawn, draw};
 use crate::data::Dataset;
 use crate::training::Log;
 use crate::training::checkpoint::{self, CHECKPOINT, MODEL};
@@ -25,8 +25,6 @@ use crate::{Error, Result};
 
 /// Smaller tiles have an LL band alone, and no subbands to learn from.
 const MIN_SIDE: usize = 16;
-/// Batches that wait to be used.
-const AHEAD: usize = 4;
 /// The stream of random numbers for counting.
 const COUNT: u64 = 1 << 60;
 /// Steps at which the val split is measured, as parts of a tile's range.
@@ -58,21 +56,8 @@ pub fn train(
             min: MIN_SIDE,
         });
     }
-    let mut tiles = Vec::new();
-    for split in &config.data.splits {
-        for number in dataset.split(split) {
-            let tile = dataset.heights(number)?;
-            // No step could be found for others, however often they are drawn.
-            if tile.iter().all(|height| height.is_finite()) {
-                tiles.push(tile);
-            }
-        }
-    }
-    if tiles.is_empty() {
-        return Err(Error::NoTrainingTiles);
-    }
-    let tiles = Arc::new(tiles);
-    let differentiation = Differentiation::Burn;
+    let tiles = Arc::new(tiles(config, dataset)?);
+    let differentiation = Differentiation::on(device);
     let learning = differentiation.device(device);
     let mut learner = ContextLearner::new(&config.widths, config.seed, &learning);
     let weights = differentiation::weights(&learner);
@@ -83,23 +68,47 @@ pub fn train(
     let first = optimiser.state().steps;
     let mut log = Log::open(folder, &config.to_toml(), start, first)?;
 
-    let batches = batches(tiles.clone(), side, config.clone(), first);
+    let batches = Batches::start(&tiles, side, config, first, device);
+    let before_s = log.elapsed_s;
     let clock = Instant::now();
-    for (step, batch) in (first..settings.steps).zip(batches) {
-        let (bits, offsets) = learner.losses(&batch, device);
-        let loss = match &offsets {
-            Some(offsets) => bits.clone() + offsets.clone(),
-            None => bits.clone(),
+    let mut waited = Duration::ZERO;
+    for step in first..settings.steps {
+        let waiting = Instant::now();
+        let Some(batch) = batches.next(step) else {
+            return Err(Error::NoTrainingTiles);
+        };
+        waited += waiting.elapsed();
+        let (losses, recording) = learner.losses(
+            &config.widths,
+            &Canvases::new(&batch, device),
+            differentiation,
+        );
+        let loss = match &losses.offsets {
+            Some(offsets) => losses.bits.clone() + offsets.clone(),
+            None => losses.bits.clone(),
         };
         let gradient = differentiation.gradient(&loss, &learner);
-        let weights = optimiser.step(settings.schedule.rate(step, settings.steps), gradient);
+        drop(recording);
+        let elapsed_s = before_s + clock.elapsed().as_secs_f64();
+        let rate = if settings.seconds > 0.0 {
+            let part = elapsed_s / settings.seconds;
+            settings.schedule.rate_at(step, part)
+        } else {
+            settings.schedule.rate(step, settings.steps)
+        };
+        let weights = optimiser.step(rate, gradient);
         learner = differentiation.scatter(learner, weights);
 
         let done = step + 1;
-        let is_due =
-            |every: usize| done == settings.steps || (every > 0 && done.is_multiple_of(every));
-        if is_due(settings.log_every) {
-            let bits: f64 = bits.into_scalar::<f32>().into();
+        let is_over = settings.seconds > 0.0 && elapsed_s >= settings.seconds;
+        let is_last = is_over || done == settings.steps;
+        let is_due = |every: usize| is_last || (every > 0 && done.is_multiple_of(every));
+        // A checkpoint has a line of its own step, by which a run that goes on knows its time.
+        if is_due(settings.log_every) || is_due(settings.checkpoint_every) {
+            let number = |tensor: burn::tensor::Tensor<1>| -> f64 {
+                differentiation.numbers(tensor).into_scalar::<f32>().into()
+            };
+            let bits = number(losses.bits);
             if !bits.is_finite() {
                 return Err(Error::NotFinite {
                     step,
@@ -107,62 +116,129 @@ pub fn train(
                     last: log.checkpoint,
                 });
             }
-            let offsets = offsets.map_or(0.0, |offsets| f64::from(offsets.into_scalar::<f32>()));
-            let elapsed_s = clock.elapsed().as_secs_f64();
-            let tiles_per_s = ((done - first) * settings.batch) as f64 / elapsed_s;
-            log.line(&json!({ "step": done, "loss": bits, "offset_loss": offsets, "elapsed_s": elapsed_s }))?;
+            let elapsed_s = before_s + clock.elapsed().as_secs_f64();
+            let steps_per_s = (done - first) as f64 / clock.elapsed().as_secs_f64();
+            log.line(&json!({
+                "step": done,
+                "loss": bits,
+                "offset_loss": losses.offsets.map_or(0.0, number),
+                "bits_per_pixel": number(losses.rate),
+                "learning_rate": rate,
+                "elapsed_s": elapsed_s,
+                "steps_per_s": steps_per_s,
+                "waited_s": waited.as_secs_f64(),
+            }))?;
             progress(Progress {
                 step: done,
                 steps: settings.steps,
                 loss: bits,
-                tiles_per_s,
+                tiles_per_s: steps_per_s * settings.batch as f64,
             });
         }
         if settings.validate_every > 0 && is_due(settings.validate_every) {
             let best = scatter_fixed(learner.clone(), optimiser.best());
-            let codec = codec(config, &best, &[])?;
-            let measured = measure(&codec, dataset)?;
+            let measured = measure(&codec(config, &best, &[])?, dataset)?;
             log.line(&json!({ "step": done, "val_bpp": measured }))?;
         }
         if is_due(settings.checkpoint_every) {
             checkpoint::write_state(&folder.join(CHECKPOINT), optimiser.state())?;
             log.checkpoint = Some(done);
         }
+        if is_over {
+            break;
+        }
     }
+    drop(batches);
     let best = scatter_fixed(learner, optimiser.best());
     let mut counts = Vec::new();
     // Twice: what a symbol costs decides which are chosen.
-    for _ in 0..2 {
+    let passes = if settings.count_tiles > 0 { 2 } else { 0 };
+    for _ in 0..passes {
         counts = count(&codec(config, &best, &counts)?, config, &tiles, side);
     }
     let bytes = model_bytes(config, &best, &counts)?;
     checkpoint::write_bytes(&folder.join(MODEL), &bytes, Existing::Replace)
 }
 
-/// The batches of the steps from one on, prepared by a thread of their own; the same for the same step.
-fn batches(
-    tiles: Arc<Vec<Vec<f32>>>,
-    side: usize,
-    config: ContextConfig,
-    first: usize,
-) -> Receiver<Batch> {
-    let (sender, batches) = sync_channel(AHEAD);
-    std::thread::spawn(move || {
-        let taps = Taps::new(config.widths.radius);
-        for step in first..config.train.steps {
-            let mut random = Random::new(config.seed, step as u64);
-            let mut drawn = Vec::with_capacity(config.train.batch);
-            while drawn.len() < config.train.batch {
-                let tile = &tiles[random.below(tiles.len())];
-                drawn.extend(draw(tile, side, &config.data, &config.rate, &mut random));
+/// The tiles that are learned from.
+fn tiles(config: &ContextConfig, dataset: &Dataset) -> Result<Vec<Vec<f32>>> {
+    let limit = config.data.max_resolution;
+    let mut tiles = Vec::new();
+    for split in &config.data.splits {
+        for number in dataset.split(split) {
+            if limit > 0.0 && dataset.source(number).resolution_m > limit {
+                continue;
             }
-            let batch = Batch::new(&drawn, config.train.samples, &taps, &mut random);
-            if sender.send(batch).is_err() {
-                return;
+            let tile = dataset.heights(number)?;
+            // No step could be found for others, however often they are drawn.
+            if tile.iter().all(|height| height.is_finite()) {
+                tiles.push(tile);
             }
         }
-    });
-    batches
+    }
+    if tiles.is_empty() {
+        return Err(Error::NoTrainingTiles);
+    }
+    Ok(tiles)
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Batches, prepared and sent to the device by all cores; the same for the same step.
+struct Batches {
+    /// One per thread, each of which makes every so many-th batch.
+    receivers: Vec<Receiver<Upload>>,
+    first: usize,
+}
+
+impl Batches {
+    fn start(
+        tiles: &Arc<Vec<Vec<f32>>>,
+        side: usize,
+        config: &ContextConfig,
+        first: usize,
+        device: &Device,
+    ) -> Self {
+        let threads = threads();
+        let receivers = (0..threads)
+            .map(|thread| {
+                let (sender, receiver) = sync_channel(1);
+                let (tiles, config, device) = (tiles.clone(), config.clone(), device.clone());
+                std::thread::spawn(move || {
+                    for step in (first + thread..config.train.steps).step_by(threads) {
+                        let batch = batch(&tiles, side, &config, step);
+                        if sender.send(Upload::new(batch, &device)).is_err() {
+                            return;
+                        }
+                    }
+                });
+                receiver
+            })
+            .collect();
+        Self { receivers, first }
+    }
+
+    fn next(&self, step: usize) -> Option<Upload> {
+        let thread = (step - self.first) % self.receivers.len();
+        self.receivers[thread].recv().ok()
+    }
+}
+
+/// The batch of a step.
+fn batch(tiles: &[Vec<f32>], side: usize, config: &ContextConfig, step: usize) -> Batch {
+    let mut random = Random::new(config.seed, step as u64);
+    let mut batch = Batch::new(config.train.batch);
+    let mut window = 0;
+    while window < config.train.batch {
+        let tile = &tiles[random.below(tiles.len())];
+        if let Some(drawn) = draw(tile, side, &config.data, &config.rate, &mut random) {
+            batch.set(window, &drawn, &mut random);
+            window += 1;
+        }
+    }
+    batch
 }
 
 fn model_bytes(
@@ -187,43 +263,103 @@ fn codec(config: &ContextConfig, learner: &ContextLearner, counts: &[Vec<u64>]) 
 fn measure(codec: &Codec, dataset: &Dataset) -> Result<Vec<f64>> {
     let side = dataset.side();
     let split = dataset.split("val");
-    let numbers: Vec<usize> = split
+    let tiles = split
         .iter()
-        .copied()
         .step_by(split.len().div_ceil(VALIDATED).max(1))
-        .collect();
+        .map(|&number| dataset.heights(number))
+        .collect::<Result<Vec<_>>>()?;
+    let pixels = (side * side * tiles.len()) as f64;
+    let bytes = in_parallel(&tiles, |heights| measure_tile(codec, heights, side));
     let mut rates = vec![0.0; MEASURED.len()];
-    for &number in &numbers {
-        let heights = dataset.heights(number)?;
-        let (low, high) = heights.iter().fold(
-            (f32::INFINITY, f32::NEG_INFINITY),
-            |(low, high), &height| (low.min(height), high.max(height)),
-        );
-        let range = f64::from(high - low).max(1e-3);
-        for (rate, part) in rates.iter_mut().zip(MEASURED) {
-            let values = heights
-                .iter()
-                .map(|&height| f64::from(height - low) / (range * part))
-                .collect();
-            let tile =
-                Matrix::from_values(side, side, values).and_then(|grid| Coefficients::lossy(&grid));
-            let Some(tile) = tile else { continue };
-            let (bytes, _) = codec.encode(&tile, COUNTED, 0);
-            *rate += bytes.len() as f64 * 8.0 / (side * side * numbers.len()) as f64;
+    for bytes in bytes {
+        for (rate, bytes) in rates.iter_mut().zip(bytes) {
+            *rate += bytes as f64 * 8.0 / pixels;
         }
     }
     Ok(rates)
 }
 
+/// Bytes of a tile at each of the steps.
+fn measure_tile(codec: &Codec, heights: &[f32], side: usize) -> [usize; MEASURED.len()] {
+    let (low, high) = heights.iter().fold(
+        (f32::INFINITY, f32::NEG_INFINITY),
+        |(low, high), &height| (low.min(height), high.max(height)),
+    );
+    let range = f64::from(high - low).max(1e-3);
+    MEASURED.map(|part| {
+        let values = heights
+            .iter()
+            .map(|&height| f64::from(height - low) / (range * part))
+            .collect();
+        Matrix::from_values(side, side, values)
+            .and_then(|picture| Coefficients::lossy(&picture))
+            .map_or(0, |tile| codec.encode(&tile, COUNTED, 0).0.len())
+    })
+}
+
+/// What comes of each, on all cores.
+fn in_parallel<T: Sync, U: Send>(items: &[T], make: impl Fn(&T) -> U + Sync) -> Vec<U> {
+    let part = items.len().div_ceil(threads()).max(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items
+            .chunks(part)
+            .map(|items| scope.spawn(|| items.iter().map(&make).collect::<Vec<U>>()))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("a thread ends with what it made"))
+            .collect()
+    })
+}
+
 /// How often each symbol of each table is met.
 fn count(codec: &Codec, config: &ContextConfig, tiles: &[Vec<f32>], side: usize) -> Vec<Vec<u64>> {
-    let mut counts = codec.model().distributions.no_counts();
-    for number in 0..config.train.count_tiles {
-        let mut random = Random::new(config.seed, COUNT | number as u64);
-        let tile = &tiles[random.below(tiles.len())];
-        if let Some(drawn) = draw(tile, side, &config.data, &config.rate, &mut random) {
-            codec.count(&drawn.tile, COUNTED, &mut counts);
+    let numbers: Vec<usize> = (0..config.train.count_tiles).collect();
+    let part = numbers.len().div_ceil(threads()).max(1);
+    let parts: Vec<&[usize]> = numbers.chunks(part).collect();
+    let counted = in_parallel(&parts, |numbers| {
+        let mut counts = codec.model().distributions.no_counts();
+        for &number in *numbers {
+            let mut random = Random::new(config.seed, COUNT | number as u64);
+            let tile = &tiles[random.below(tiles.len())];
+            let drawn = draw(tile, side, &config.data, &config.rate, &mut random);
+            if let Some(Drawn { tile, .. }) = drawn {
+                codec.count(&tile, COUNTED, &mut counts);
+            }
+        }
+        counts
+    });
+    let mut sums = codec.model().distributions.no_counts();
+    for counts in counted {
+        for (sums, counts) in sums.iter_mut().zip(counts) {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += count;
+            }
         }
     }
-    counts
+    sums
+}
+
+#[cfg(test)]
+mod timing {
+    use super::*;
+    #[test]
+    fn time_of_batches() {
+        let dataset = Dataset::open(Path::new("/tmp/s4/tiles")).unwrap();
+        let text = crate::config::preset_text("context").unwrap();
+        let crate::config::Experiment::Context(config) = crate::config::Experiment::parse(text, &[]).unwrap() else { panic!() };
+        let tiles = tiles(&config, &dataset).unwrap();
+        for step in 0..3 {
+            let clock = Instant::now();
+            let mut random = Random::new(1, step);
+            let drawn: Vec<_> = (0..64).filter_map(|_| draw(&tiles[random.below(tiles.len())], 320, &config.data, &config.rate, &mut random)).collect();
+            eprintln!("draw {:?}", clock.elapsed() / 64);
+            let clock = Instant::now();
+            let mut batch = Batch::new(64);
+            eprintln!("new {:?}", clock.elapsed() / 64);
+            let clock = Instant::now();
+            for (i, d) in drawn.iter().enumerate() { batch.set(i, d, &mut random); }
+            eprintln!("set {:?}", clock.elapsed() / 64);
+        }
+    }
 }

@@ -10,15 +10,15 @@ use crate::{Error, Result};
 
 /// A band of tiles is read in pieces of this many columns, so that memory does not grow with the raster.
 const PIECE_COLUMNS: usize = 8192;
-/// The split whose tiles may overlap.
-const TRAIN: &str = "train";
+/// The splits whose tiles may overlap: nothing is measured on them.
+const OVERLAPPING: [&str; 2] = ["train", "other"];
 
 /// How rasters are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Side of a tile in pixels.
     pub side: usize,
-    /// Distance between tiles of the train split; those of other splits never overlap.
+    /// Distance between tiles of the splits train and other; those of the rest never overlap.
     pub train_stride: usize,
 }
 
@@ -59,7 +59,7 @@ pub fn build(
         let resolution_m = entry
             .and_then(|entry| entry.resolution_m)
             .unwrap_or_else(|| raster.info().pixel_m());
-        let stride = if split == TRAIN {
+        let stride = if OVERLAPPING.contains(&split.as_str()) {
             cut.train_stride
         } else {
             cut.side

@@ -90,6 +90,38 @@ impl Differentiation {
         module.map(&mut Fixer(self))
     }
 
+    /// Rounds to parts of 1, so many per unit, and cuts what is beyond a least and a largest number of parts; gradients pass as if
+    /// it were not rounded.
+    pub(crate) fn rounded<const D: usize>(
+        self,
+        tensor: Tensor<D>,
+        unit: f64,
+        [least, largest]: [i64; 2],
+    ) -> Tensor<D> {
+        match self {
+            Self::Burn => {
+                let cut = tensor.clamp(least as f64 / unit, largest as f64 / unit);
+                let nearest = cut.clone().mul_scalar(unit).round().div_scalar(unit);
+                cut.clone() + (nearest - cut).detach()
+            }
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => libtorch::rounded(tensor, unit, [least, largest]),
+        }
+    }
+
+    /// The parts of a tensor along its first axis.
+    pub(crate) fn parts(self, tensor: Tensor<3>) -> Vec<Tensor<2>> {
+        match self {
+            Self::Burn => {
+                let [count, rows, columns] = tensor.dims();
+                let parts = tensor.chunk(count, 0).into_iter();
+                parts.map(|part| part.reshape([rows, columns])).collect()
+            }
+            #[cfg(feature = "libtorch")]
+            Self::LibTorch => libtorch::parts(tensor),
+        }
+    }
+
     /// The numbers of a tensor alone, without what led to them.
     pub fn numbers<const D: usize>(self, tensor: Tensor<D>) -> Tensor<D> {
         match self {

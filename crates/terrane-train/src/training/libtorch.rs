@@ -33,6 +33,32 @@ pub(crate) fn detach<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     Tensor::from_primitive::<LibTorch>(primitive)
 }
 
+/// Rounded and cut in one pass, and one for the gradient, which passes where nothing was cut.
+pub(crate) fn rounded<const D: usize>(
+    tensor: Tensor<D>,
+    unit: f64,
+    [least, largest]: [i64; 2],
+) -> Tensor<D> {
+    let primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    let rounded =
+        primitive
+            .tensor
+            .fake_quantize_per_tensor_affine(1.0 / unit, 0, least, largest);
+    Tensor::from_primitive::<LibTorch>(TchTensor::new(rounded))
+}
+
+/// The parts of a tensor along its first axis, whose gradients are put together in one pass.
+pub(crate) fn parts(tensor: Tensor<3>) -> Vec<Tensor<2>> {
+    let primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
+    let parts = primitive.tensor.unbind(0);
+    parts
+        .into_iter()
+        // Each takes part in the whole's storage, so that none is written over while another is there.
+        .map(|part| TchTensor::from_existing(part, primitive.storage.clone()))
+        .map(Tensor::from_primitive::<LibTorch>)
+        .collect()
+}
+
 /// Whether a leaf has a gradient.
 pub(crate) fn has_gradient<const D: usize>(leaf: Tensor<D>) -> bool {
     let primitive = leaf.try_into_primitive::<LibTorch>().expect(INVARIANT);

@@ -18,6 +18,8 @@ pub(crate) struct Log {
     path: PathBuf,
     /// The step of the last checkpoint.
     pub(crate) checkpoint: Option<usize>,
+    /// The seconds that were noted last, of a run that goes on.
+    pub(crate) elapsed_s: f64,
 }
 
 impl Log {
@@ -50,21 +52,24 @@ impl Log {
             source,
         };
         let path = folder.join(METRICS);
+        let mut elapsed_s = 0.0;
         if start == Start::New {
             std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
             write_bytes(&folder.join(CONFIG), config.as_bytes(), Existing::Refuse)?;
         } else {
             // Lines after the checkpoint belong to steps that will be taken again.
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let is_kept = |line: &&str| {
-                serde_json::from_str::<serde_json::Value>(line)
-                    .is_ok_and(|value| value["step"].as_u64().is_some_and(|at| at <= step as u64))
-            };
-            let kept: String = text
-                .lines()
-                .filter(is_kept)
-                .map(|line| format!("{line}\n"))
-                .collect();
+            let mut kept = String::new();
+            for line in text.lines() {
+                let Ok(value) = serde_json::from_str::<serde_json::Value>(line) else {
+                    continue;
+                };
+                if value["step"].as_u64().is_some_and(|at| at <= step as u64) {
+                    kept.push_str(line);
+                    kept.push('\n');
+                    elapsed_s = value["elapsed_s"].as_f64().unwrap_or(elapsed_s);
+                }
+            }
             write_bytes(&path, kept.as_bytes(), Existing::Replace)?;
         }
         let file = OpenOptions::new()
@@ -76,6 +81,7 @@ impl Log {
             file,
             path,
             checkpoint: (start == Start::Resume).then_some(step),
+            elapsed_s,
         })
     }
 

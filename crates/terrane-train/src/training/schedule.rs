@@ -54,15 +54,22 @@ impl ScheduleConfig {
     /// The rate of a step, counted from 0, of so many.
     pub fn rate(&self, step: usize, steps: usize) -> f64 {
         match *self {
+            Self::Cosine { warmup_steps, .. } => {
+                let after = step.saturating_sub(warmup_steps) as f64;
+                self.rate_at(step, after / (steps - warmup_steps.min(steps)).max(1) as f64)
+            }
+            Self::Drop { .. } => self.rate_at(step, step as f64 / steps as f64),
+        }
+    }
+
+    /// The rate of a step at which a part of the training is over, from 0 to 1.
+    pub(crate) fn rate_at(&self, step: usize, part: f64) -> f64 {
+        match *self {
             Self::Cosine {
                 peak, warmup_steps, ..
             } if step < warmup_steps => peak * step as f64 / warmup_steps as f64,
-            Self::Cosine {
-                peak,
-                floor,
-                warmup_steps,
-            } => {
-                let part = (step - warmup_steps) as f64 / (steps - warmup_steps).max(1) as f64;
+            Self::Cosine { peak, floor, .. } => {
+                let part = part.min(1.0);
                 floor + (peak - floor) * 0.5 * (1.0 + (std::f64::consts::PI * part).cos())
             }
             Self::Drop {
@@ -70,7 +77,7 @@ impl ScheduleConfig {
                 factor,
                 after,
             } => {
-                if step as f64 >= after * steps as f64 {
+                if part >= after {
                     rate * factor
                 } else {
                     rate
