@@ -81,22 +81,31 @@ impl<S: Stream> Work for Band<'_, S> {
                 let inputs = inputs(trunk, self.planes, taps, phase, start);
                 let sums = model.network.head::<FUSED>(head, &inputs, self.scratch);
                 let mut contexts = [Context::default(); LANES];
-                for (lane, context) in contexts.iter_mut().enumerate() {
-                    *context = Context::new(sums[0][lane], sums[1][lane]);
-                }
+                let (mut indices, mut lanes) = ([0; LANES], [0; LANES]);
+                let mut count = 0;
                 for [lane, column, row] in self.planes.positions(phase, start) {
-                    if column >= self.symbols.width || row >= self.symbols.height {
-                        continue;
+                    if column < self.symbols.width && row < self.symbols.height {
+                        contexts[count] =
+                            Context::new(sums[0][lane] as i32, sums[1][lane] as i32, -2048);
+                        indices[count] = (row * self.symbols.width + column) as u32;
+                        lanes[count] = lane;
+                        count += 1;
                     }
-                    let index = row * self.symbols.width + column;
-                    let symbol = self
-                        .stream
-                        .symbol(model, contexts[lane], self.number, index);
-                    if symbol != 0 {
-                        self.symbols.values[index] = symbol;
-                        let seen = compander.coarse(symbol);
+                }
+                let mut symbols = [0; LANES];
+                self.stream.symbols(
+                    model,
+                    self.number,
+                    &indices[..count],
+                    &contexts[..count],
+                    &mut symbols[..count],
+                );
+                for at in 0..count {
+                    if symbols[at] != 0 {
+                        self.symbols.values[indices[at] as usize] = symbols[at];
+                        let seen = compander.coarse(symbols[at]);
                         self.planes
-                            .set_symbol(self.number, phase, start + lane, seen);
+                            .set_symbol(self.number, phase, start + lanes[at], seen);
                     }
                 }
             }
