@@ -5,7 +5,7 @@
 //! entries at once. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
 //! the rest at a scale that many octaves lower.
 
-use terrane_format::coder::{Decoder, Encoder, GROUP, PROBABILITY_BITS};
+use terrane_format::coder::{Decoder, Encoder, GROUP, Lookup, PROBABILITY_BITS};
 
 use crate::{Error, Result};
 
@@ -104,11 +104,36 @@ const MAX_RADIUS: u8 = ((ENTRIES - ESCAPES) / 2 - 1) as u8;
 struct Bounds([u16; ENTRIES]);
 
 impl Bounds {
-    /// The entry that covers a cumulative frequency.
+    /// The entry that covers a cumulative frequency: how many bounds lie below it.
     #[inline(always)]
     fn find(&self, target: u16) -> usize {
-        let count: u8 = self.0.iter().map(|&bound| u8::from(bound < target)).sum();
-        usize::from(count) % ENTRIES
+        let mut entry = 0;
+        for half in [16, 8, 4, 2, 1] {
+            let is_beyond = self.0[(entry + half) % ENTRIES] < target;
+            entry += if is_beyond { half } else { 0 };
+        }
+        entry
+    }
+
+    /// The same, all at once.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,popcnt")]
+    #[inline]
+    fn find_with_avx2(&self, target: u16) -> usize {
+        use std::arch::x86_64::{
+            __m256i, _mm256_cmpeq_epi16, _mm256_load_si256, _mm256_max_epu16, _mm256_movemask_epi8,
+            _mm256_packs_epi16, _mm256_set1_epi16,
+        };
+        let halves: *const __m256i = self.0.as_ptr().cast();
+        #[expect(unsafe_code, reason = "registers are loaded through pointers")]
+        // SAFETY: the bounds are 64 bytes, aligned to as many.
+        let (low, high) = unsafe { (_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))) };
+        let target = _mm256_set1_epi16(target.cast_signed());
+        // A bound that is as large as the larger of the two is not below the target.
+        let low = _mm256_cmpeq_epi16(_mm256_max_epu16(low, target), low);
+        let high = _mm256_cmpeq_epi16(_mm256_max_epu16(high, target), high);
+        let others = _mm256_movemask_epi8(_mm256_packs_epi16(low, high));
+        others.count_zeros() as usize % ENTRIES
     }
 
     /// Cumulative frequency and frequency of an entry.
@@ -294,10 +319,10 @@ impl Distributions {
     /// Reads symbols as [`Distributions::write_group`] writes them, none larger than any that is written.
     pub fn read_group(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
         for (contexts, symbols) in contexts.chunks(GROUP).zip(symbols.chunks_mut(GROUP)) {
-            // Wider registers than these make a lookup slower.
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2")
                 && std::arch::is_x86_feature_detected!("bmi2")
+                && std::arch::is_x86_feature_detected!("popcnt")
             {
                 #[expect(unsafe_code, reason = "the only way to reach wider registers")]
                 // SAFETY: the machine has what the function was compiled for.
@@ -311,24 +336,37 @@ impl Distributions {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2")]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
     fn read_with_avx2(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
-        self.read_plainly(decoder, contexts, symbols);
+        // A closure has the registers of the function around it.
+        let find = |bounds: &Bounds, target: u16| bounds.find_with_avx2(target);
+        self.read_by(find, decoder, contexts, symbols);
     }
 
-    #[inline(always)]
     fn read_plainly(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
+        self.read_by(Bounds::find, decoder, contexts, symbols);
+    }
+
+    /// Reads a group, with a function that finds entries.
+    #[inline(always)]
+    fn read_by(
+        &self,
+        find: impl Fn(&Bounds, u16) -> usize,
+        decoder: &mut Decoder,
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
         let count = contexts.len().min(symbols.len()).min(GROUP);
         let (contexts, symbols) = (&contexts[..count], &mut symbols[..count]);
-        let mut lowest = ENTRIES;
-        decoder.group(count, |place, target| {
-            let table = usize::from(contexts[place].table);
-            let bounds = &self.bounds[table];
-            let entry = bounds.find(target);
-            lowest = lowest.min(entry);
-            symbols[place] = i64::from(self.first[table]) + entry as i64;
-            bounds.of(entry)
-        });
+        let mut lookup = Lookups {
+            find,
+            tables: self,
+            contexts,
+            symbols,
+            lowest: ENTRIES,
+        };
+        decoder.group(count, &mut lookup);
+        let lowest = lookup.lowest;
         let shift = contexts
             .iter()
             .fold(0, |shift, context| shift | context.shift);
@@ -345,12 +383,12 @@ impl Distributions {
         let mut lows = [0_u64; GROUP];
         let shift = contexts.iter().map(|context| context.shift).max();
         for start in (0..shift.unwrap_or(0)).step_by(RAW_BITS) {
-            decoder.group(contexts.len(), |place, target| {
-                let spare = PROBABILITY_BITS - raw_bits(contexts[place], start);
-                let bits = u32::from(target) >> spare;
-                lows[place] |= u64::from(bits) << start;
-                ((bits << spare) as u16, 1 << spare)
-            });
+            let mut lookup = LowestBits {
+                contexts,
+                start,
+                found: &mut lows,
+            };
+            decoder.group(contexts.len(), &mut lookup);
         }
         for ((symbol, &context), low) in symbols.iter_mut().zip(contexts).zip(lows) {
             let table = usize::from(context.table);
@@ -369,6 +407,46 @@ impl Distributions {
                 .wrapping_sub(1 << context.shift >> 1)
                 .clamp(-MAX_SYMBOL, MAX_SYMBOL);
         }
+    }
+}
+
+/// Looks the entries of a group's tables up.
+struct Lookups<'a, F> {
+    find: F,
+    tables: &'a Distributions,
+    contexts: &'a [Context],
+    symbols: &'a mut [i64],
+    /// The lowest entry: whether there is any escape.
+    lowest: usize,
+}
+
+impl<F: Fn(&Bounds, u16) -> usize> Lookup for Lookups<'_, F> {
+    #[inline(always)]
+    fn find(&mut self, place: usize, target: u16) -> (u16, u32) {
+        let table = usize::from(self.contexts[place].table);
+        let bounds = &self.tables.bounds[table];
+        let entry = (self.find)(bounds, target);
+        self.lowest = self.lowest.min(entry);
+        self.symbols[place] = i64::from(self.tables.first[table]) + entry as i64;
+        bounds.of(entry)
+    }
+}
+
+/// Takes lowest bits that are stored as they are.
+struct LowestBits<'a> {
+    contexts: &'a [Context],
+    /// The first bit of this go.
+    start: u8,
+    found: &'a mut [u64; GROUP],
+}
+
+impl Lookup for LowestBits<'_> {
+    #[inline(always)]
+    fn find(&mut self, place: usize, target: u16) -> (u16, u32) {
+        let spare = PROBABILITY_BITS - raw_bits(self.contexts[place], self.start);
+        let bits = u32::from(target) >> spare;
+        self.found[place] |= u64::from(bits) << self.start;
+        ((bits << spare) as u16, 1 << spare)
     }
 }
 

@@ -122,17 +122,28 @@ impl Encoder {
     /// The bytes.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
-        let bytes = self.bytes::<1>();
-        if !self.is_grouped || bytes.len() < TWO_FROM {
-            return bytes;
+        // A symbol takes a word at most.
+        if !self.is_grouped || 2 * self.pending.len() + 8 < TWO_FROM {
+            return self.bytes::<1>();
         }
-        if bytes.len() < FOUR_FROM {
-            let bytes = self.bytes::<2>();
-            if bytes.len() < FOUR_FROM {
-                return at_least(bytes, TWO_FROM);
+        // Most lanes first: they are the quickest to write, and their length tells how many there are to be.
+        let four = self.bytes::<MAX_LANES>();
+        if four.len() >= FOUR_FROM {
+            return four;
+        }
+        let two = (four.len() >= TWO_FROM).then(|| self.bytes::<2>());
+        if two.as_ref().is_none_or(|two| two.len() < TWO_FROM) {
+            let one = self.bytes::<1>();
+            if one.len() < TWO_FROM {
+                return one;
             }
         }
-        at_least(self.bytes::<MAX_LANES>(), FOUR_FROM)
+        let two = two.unwrap_or_else(|| self.bytes::<2>());
+        if two.len() < FOUR_FROM {
+            at_least(two, TWO_FROM)
+        } else {
+            at_least(four, FOUR_FROM)
+        }
     }
 
     /// The bytes of a stream of N lanes.
@@ -239,57 +250,50 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a group of at most [`GROUP`] symbols. `find` gets the place of each and the cumulative frequency that it
-    /// covers, and gives its cumulative frequency and frequency.
+    /// Reads a group of at most [`GROUP`] symbols.
     #[inline(always)]
-    pub fn group(&mut self, count: usize, find: impl FnMut(usize, u16) -> (u16, u32)) {
+    pub fn group(&mut self, count: usize, lookup: &mut impl Lookup) {
         match self.lanes {
-            1 => self.group_in::<1>(count, find),
-            2 => self.group_in::<2>(count, find),
-            _ => self.group_in::<MAX_LANES>(count, find),
+            1 => self.group_in::<1>(count, lookup),
+            2 => self.group_in::<2>(count, lookup),
+            _ => self.group_in::<MAX_LANES>(count, lookup),
         }
     }
 
     #[inline(always)]
-    fn group_in<const N: usize>(
-        &mut self,
-        count: usize,
-        mut find: impl FnMut(usize, u16) -> (u16, u32),
-    ) {
+    fn group_in<const N: usize>(&mut self, count: usize, lookup: &mut impl Lookup) {
         let count = count.min(GROUP);
         let mut states = [0; N];
         states.copy_from_slice(&self.states[..N]);
-        // A symbol takes one word at most: where there are enough, none needs to be looked for.
+        // A symbol takes one word at most.
         let mut ending = [0; 2 * GROUP];
-        let (window, available) = if let Some(window) = self.words.first_chunk() {
-            (window, GROUP)
+        let mut window = if let Some(bytes) = self.words.first_chunk() {
+            Window {
+                bytes,
+                available: GROUP,
+                taken: 0,
+            }
         } else {
             ending[..self.words.len()].copy_from_slice(self.words);
-            (&ending, self.words.len() / 2)
-        };
-        let mut taken = 0;
-        let mut step = |state: &mut u64, place: usize| {
-            let (cumulative, frequency) = find(place, *state as u16);
-            let rest = without(*state, cumulative, frequency);
-            let at = taken % GROUP * 2;
-            let filled = rest << 16 | u64::from(u16::from_le_bytes([window[at], window[at + 1]]));
-            let is_filled = rest < LOWEST && taken < available;
-            *state = if is_filled { filled } else { rest };
-            taken += usize::from(is_filled);
+            Window {
+                bytes: &ending,
+                available: self.words.len() / 2,
+                taken: 0,
+            }
         };
         let whole = count - count % N;
         for start in (0..whole).step_by(N) {
             for (lane, state) in states.iter_mut().enumerate() {
-                step(state, start + lane);
+                *state = window.step(*state, start + lane, lookup);
             }
         }
-        for (lane, state) in states.iter_mut().enumerate() {
-            if whole + lane < count {
-                step(state, whole + lane);
-            }
-        }
+        // A copy, so that the states above stay in registers.
         self.states[..N].copy_from_slice(&states);
-        self.words = &self.words[2 * taken..];
+        for place in whole..count {
+            let state = &mut self.states[place % N];
+            *state = window.step(*state, place, lookup);
+        }
+        self.words = &self.words[2 * window.taken..];
     }
 
     /// Reads a bit with its adaptive probability, and updates that.
@@ -337,6 +341,38 @@ impl<'a> Decoder<'a> {
             offset: (self.length - self.words.len()) as u64,
             reason: "it does not end with its last symbol",
         })
+    }
+}
+
+/// Where symbols of a group are looked up. What implements it is to be inlined, or lanes gain nothing.
+pub trait Lookup {
+    /// Takes the symbol at a place that covers a cumulative frequency, and gives its cumulative frequency and frequency.
+    fn find(&mut self, place: usize, target: u16) -> (u16, u32);
+}
+
+/// The words that the symbols of a group may take.
+struct Window<'a> {
+    bytes: &'a [u8; 2 * GROUP],
+    available: usize,
+    taken: usize,
+}
+
+impl Window<'_> {
+    /// A lane's state after the symbol at a place.
+    #[inline(always)]
+    #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "whether a symbol needs a word is hard to foresee: no branch may depend on it"
+    )]
+    fn step(&mut self, state: u64, place: usize, lookup: &mut impl Lookup) -> u64 {
+        let (cumulative, frequency) = lookup.find(place, state as u16);
+        let rest = without(state, cumulative, frequency);
+        let at = self.taken % GROUP * 2;
+        let word = u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]);
+        let filled = rest << 16 | u64::from(word);
+        let is_filled = (rest < LOWEST) & (self.taken < self.available);
+        self.taken += usize::from(is_filled);
+        if is_filled { filled } else { rest }
     }
 }
 
@@ -466,6 +502,35 @@ mod tests {
             .collect()
     }
 
+    /// Looks symbols up that are known.
+    struct Known<'a> {
+        symbols: &'a [(usize, u16, u32)],
+        is_equal: bool,
+    }
+
+    impl Lookup for Known<'_> {
+        fn find(&mut self, place: usize, target: u16) -> (u16, u32) {
+            let (_, cumulative, frequency) = self.symbols[place];
+            let distance = u32::from(target).wrapping_sub(cumulative.into());
+            self.is_equal &= distance < frequency;
+            (cumulative, frequency)
+        }
+    }
+
+    /// Whether bytes are those symbols and nothing else.
+    fn holds(bytes: &[u8], symbols: &[(usize, u16, u32)]) -> bool {
+        let mut decoder = Decoder::grouped(bytes);
+        let is_equal = symbols.chunks(GROUP).all(|symbols| {
+            let mut known = Known {
+                symbols,
+                is_equal: true,
+            };
+            decoder.group(symbols.len(), &mut known);
+            known.is_equal
+        });
+        is_equal && decoder.end().is_ok()
+    }
+
     fn written(symbols: &[(usize, u16, u32)]) -> Vec<u8> {
         let mut encoder = Encoder::grouped();
         for &(place, cumulative, frequency) in symbols {
@@ -481,16 +546,7 @@ mod tests {
         for count in (0..200).chain((2000..9000).step_by(17)).chain([20_000]) {
             let bytes = written(&symbols[..count]);
             lengths.push(bytes.len());
-            let mut decoder = Decoder::grouped(&bytes);
-            for group in symbols[..count].chunks(GROUP) {
-                decoder.group(group.len(), |place, target| {
-                    let (_, cumulative, frequency) = group[place];
-                    let distance = u32::from(target).wrapping_sub(cumulative.into());
-                    assert!(distance < frequency, "{count} {place}");
-                    (cumulative, frequency)
-                });
-            }
-            decoder.end().unwrap();
+            assert!(holds(&bytes, &symbols[..count]), "{count}");
         }
         for count in [1, 2, MAX_LANES] {
             assert!(lengths.iter().any(|&length| lanes(length) == count));
@@ -502,22 +558,16 @@ mod tests {
         let symbols = symbols(9000);
         for count in [1, 2, 3, 10, 100, 9000] {
             let bytes = written(&symbols[..count]);
-            let read = |bytes: &[u8]| {
-                let mut decoder = Decoder::grouped(bytes);
-                for group in symbols[..count].chunks(GROUP) {
-                    decoder.group(group.len(), |place, _| (group[place].1, group[place].2));
-                }
-                decoder.end()
-            };
-            read(&bytes).unwrap();
+            let is_read = |bytes: &[u8]| holds(bytes, &symbols[..count]);
+            assert!(is_read(&bytes));
             for extra in [[0, 0], [0, 1], [7, 0]] {
-                assert!(read(&[&bytes[..], &extra].concat()).is_err(), "{count}");
-                assert!(read(&[&bytes[..], &extra[..1]].concat()).is_err());
+                assert!(!is_read(&[&bytes[..], &extra].concat()), "{count}");
+                assert!(!is_read(&[&bytes[..], &extra[..1]].concat()));
             }
-            assert!(read(&bytes[..bytes.len() - 1]).is_err());
+            assert!(!is_read(&bytes[..bytes.len() - 1]));
             let mut changed = bytes.clone();
             changed[bytes.len() / 2] ^= 4;
-            assert!(read(&changed).is_err());
+            assert!(!is_read(&changed));
         }
     }
 
@@ -529,16 +579,10 @@ mod tests {
             encoder.encode_at(place, cumulative, frequency);
         }
         let bytes = at_least(encoder.bytes::<2>(), TWO_FROM);
-        let read = |bytes: &[u8]| {
-            let mut decoder = Decoder::grouped(bytes);
-            for group in symbols[..1000].chunks(GROUP) {
-                decoder.group(group.len(), |place, _| (group[place].1, group[place].2));
-            }
-            decoder.end()
-        };
-        read(&bytes).unwrap();
-        assert!(read(&[&bytes[..], &[0, 0]].concat()).is_err());
-        assert!(read(&[&bytes[..bytes.len() - 1], &[1]].concat()).is_err());
+        let is_read = |bytes: &[u8]| holds(bytes, &symbols[..1000]);
+        assert!(is_read(&bytes));
+        assert!(!is_read(&[&bytes[..], &[0, 0]].concat()));
+        assert!(!is_read(&[&bytes[..bytes.len() - 1], &[1]].concat()));
     }
 
     #[test]
@@ -583,10 +627,14 @@ mod tests {
         for bytes in [&[][..], &[0xff; 40], &[0x00, 0x01], &[0x80; 7], &[1; 5000]] {
             let mut decoder = Decoder::grouped(bytes);
             let mut bit = AdaptiveBit::default();
+            let mut known = Known {
+                symbols: &symbols(50),
+                is_equal: true,
+            };
             for count in 0..200 {
                 decoder.bit(&mut bit);
                 decoder.raw(count % 64);
-                decoder.group(count as usize, |place, target| (target, place as u32));
+                decoder.group(count as usize % 50, &mut known);
             }
         }
     }
