@@ -10,14 +10,14 @@ use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Device, Int, Slice, Tensor, TensorData};
 use terrane_context::{
     BANDS, CHANNELS, CONSTANTS, GROUP, LayerWeights, MAX_MAGNITUDE, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT,
-    SUMS, SymbolTap, WEIGHT_UNIT, Widths, scale,
+    SUMS, SymbolTap, TAIL_RATIO, TAILS, WEIGHT_UNIT, Widths, scale,
 };
 use terrane_networks::init::Init;
 use terrane_networks::tape::{Recording, kept};
 
 use crate::context::canvas::{HEIGHT, PLACES, POSITIONS, WIDTH, level_map};
 use crate::context::samples::{
-    BYTES, Batch, OWN, RESIDUAL_UNIT, RESIDUALS, SEEN, SIGNED, VALID,
+    BYTES, Batch, OFFSET, OWN, RESIDUAL_UNIT, RESIDUALS, SEEN, SIGNED, VALID,
 };
 use crate::training::differentiation::Differentiation;
 use crate::{Error, Result};
@@ -26,8 +26,6 @@ use crate::{Error, Result};
 const UNIT: f64 = 32.0;
 /// Symbols of neighbours are seen this far.
 const BORDER: usize = 2;
-const TAILS: [f64; 4] = [0.0, 0.08, 0.2, 0.4];
-const TAIL_RATIO: f64 = 4.0;
 /// The largest index of a scale.
 const MAX_SCALE: f64 = 110.0;
 /// The shape's index at an output of 0, and by how much it grows per unit.
@@ -99,6 +97,7 @@ pub(crate) struct Canvases {
     residuals: Tensor<4>,
     valid: Tensor<4>,
     own: Tensor<4>,
+    has_offset: Tensor<4>,
     constants: Tensor<3>,
     worth: Tensor<4>,
     offset_worth: Tensor<4>,
@@ -143,6 +142,7 @@ impl Canvases {
             // A tensor of its own: it is read at every layer.
             valid: channels_first(some(VALID, 1).mul_scalar(1.0)),
             own: some(OWN, BANDS),
+            has_offset: some(OFFSET, BANDS),
             constants: upload.constants.clone().float(),
             worth: upload.worth.clone(),
             offset_worth: upload.offset_worth.clone(),
@@ -178,7 +178,21 @@ struct Pass<'a> {
     names: Vec<String>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    fn new(
+        learner: &'a ContextLearner,
+        widths: &'a Widths,
+        differentiation: Differentiation,
+    ) -> Self {
+        let layers = widths.layers();
+        Self {
+            learner,
+            widths,
+            differentiation,
+            names: layers.into_iter().map(|shape| shape.name).collect(),
+        }
+    }
+
     fn layer(&self, name: &str) -> &Layer {
         let index = self.names.iter().position(|other| other == name);
         &self.learner.layers[index.expect("a layer that the widths have")]
@@ -526,24 +540,20 @@ impl ContextLearner {
         differentiation: Differentiation,
     ) -> (Losses, Option<Recording>) {
         let recording = differentiation.record();
-        let pass = Pass {
-            learner: self,
-            widths,
-            differentiation,
-            names: widths.layers().into_iter().map(|shape| shape.name).collect(),
-        };
+        let pass = Pass::new(self, widths, differentiation);
         let trunk = pass.trunk(canvases);
         let features = pass.bands(&trunk, canvases);
         let sums = pass.heads(&features, canvases);
         let bits = kept(bits(sums, kept(in_order(canvases.symbols.clone()))));
-        let worth = |column: &Tensor<4>| column.clone() * canvases.own.clone();
         let weighed = |column: &Tensor<4>| {
-            (bits.clone() * kept(in_order(worth(column)))).sum()
+            let weights = in_order(column.clone() * canvases.own.clone());
+            (bits.clone() * kept(weights)).sum()
         };
         let offsets = (widths.dequantiser > 0).then(|| {
             let offsets = kept(pass.offsets(&trunk, canvases)).clamp(-0.5, 0.5);
             let error = kept(offsets - canvases.residuals.clone());
-            (kept(error.square()) * kept(worth(&canvases.offset_worth))).sum()
+            let weights = canvases.offset_worth.clone() * canvases.has_offset.clone();
+            (kept(error.square()) * kept(weights)).sum()
         });
         let losses = Losses {
             bits: weighed(&canvases.worth),
@@ -589,7 +599,7 @@ impl ContextLearner {
 #[cfg(test)]
 mod tests {
     use terrane_codec::random::Random;
-    use terrane_context::{Codec, ProbabilityModel, to_bytes};
+    use terrane_context::{Codec, Context, Draft, ProbabilityModel, to_bytes};
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
@@ -640,17 +650,38 @@ mod tests {
         draw(&generate(&recipe).heights, 256, &data, &rate, &mut random).unwrap()
     }
 
-    /// A network whose layers all matter.
-    fn learner(widths: &Widths, differentiation: Differentiation, device: &Device) -> ContextLearner {
-        let learner = ContextLearner::new(widths, 5, &differentiation.device(device));
-        let weights = differentiation::weights(&learner);
+    /// A network whose layers all matter, and whose guesses are wide enough for every symbol: far out the coder escapes, of
+    /// which the trainer knows nothing.
+    fn learner(widths: &Widths, spread: f32, device: &Device) -> ContextLearner {
+        let differentiation = Differentiation::Burn;
+        let mut learner = ContextLearner::new(widths, 5, &differentiation.device(device));
         let mut random = Random::new(3, 0);
-        let [count] = weights.dims();
-        let noise: Vec<f32> = (0..count)
-            .map(|_| 0.16 * (random.unit() as f32 - 0.5))
-            .collect();
-        let noise = Tensor::from_data(TensorData::new(noise, [count]), device);
-        differentiation.scatter(learner, weights + noise)
+        for (layer, shape) in learner.layers.iter_mut().zip(widths.layers()) {
+            let is_last = shape.outputs == SUMS && shape.name.starts_with("head");
+            let noise = |count: usize, random: &mut Random| -> Vec<f32> {
+                let spread = if is_last { spread } else { 0.16 };
+                (0..count)
+                    .map(|_| spread * (random.unit() as f32 - 0.5))
+                    .collect()
+            };
+            let [outputs, inputs] = layer.weight.dims();
+            let weights = TensorData::new(noise(outputs * inputs, &mut random), [outputs, inputs]);
+            let mut biases = noise(outputs, &mut random);
+            if is_last {
+                biases[1] += 2.0;
+            }
+            let biases = TensorData::new(biases, [outputs]);
+            layer.weight = layer.weight.clone().map(|weight| {
+                let noise = Tensor::from_data(weights.clone(), &weight.device());
+                weight + noise
+            });
+            layer.bias = layer.bias.clone().map(|bias| {
+                let noise = Tensor::from_data(biases.clone(), &bias.device());
+                bias + noise
+            });
+        }
+        let weights = differentiation::weights(&learner);
+        differentiation.scatter(learner, weights)
     }
 
     /// What the trainer counts, in floats, is what the coder needs, in integers and bytes.
@@ -658,7 +689,7 @@ mod tests {
     fn what_the_trainer_counts_is_what_the_coder_writes() {
         let device = Device::flex();
         for widths in [LARGE, SMALL] {
-            let learner = learner(&widths, Differentiation::Burn, &device);
+            let learner = learner(&widths, 0.16, &device);
             let bytes = to_bytes("test", &widths, &learner.weights().unwrap(), &[]).unwrap();
             let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
             for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
@@ -672,6 +703,45 @@ mod tests {
                 let coded = bytes.len() as f64 * 8.0 / (256.0 * 256.0);
                 assert!((rate / coded - 1.0).abs() < 0.03, "{rate} {coded}");
             }
+        }
+    }
+    /// The trainer's network, in floats, gives the contexts of the codec's, in integers.
+    #[test]
+    fn contexts_are_those_of_the_codec() {
+        let device = Device::flex();
+        for widths in [LARGE, SMALL] {
+            let learner = learner(&widths, 3.0, &device);
+            let bytes = to_bytes("test", &widths, &learner.weights().unwrap(), &[]).unwrap();
+            let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
+            let drawn = drawn(4, 0.0);
+            let finest = Draft::new(&codec, &drawn.tile, drawn.effort)
+                .unwrap()
+                .choose(drawn.effort);
+            let mut batch = Batch::new(1);
+            batch.set(0, &drawn, &mut Random::new(1, 1));
+            let canvases = Canvases::new(&Upload::new(batch, &device), &device);
+            let pass = Pass::new(&learner, &widths, Differentiation::Burn);
+            let trunk = pass.trunk(&canvases);
+            let features = pass.bands(&trunk, &canvases);
+            let sums = pass.heads(&features, &canvases).inner();
+            let sums: Vec<f32> = sums.into_data().try_to_vec().unwrap();
+            let (mut same, mut others) = (0, std::collections::HashSet::new());
+            for (band, contexts) in finest.contexts.iter().enumerate() {
+                for (index, context) in contexts.values.iter().enumerate() {
+                    let row = PLACES[0].row + index / contexts.width;
+                    let column = PLACES[0].column + index % contexts.width;
+                    let corner = row % 2 * 2 + column % 2;
+                    let place = row / 2 * (WIDTH / 2) + column / 2;
+                    let first = ((corner * BANDS + band) * (POSITIONS / 4) + place) * SUMS;
+                    let [mean, scale, shape] =
+                        [0, 1, 2].map(|sum| (sums[first + sum] * WEIGHT_UNIT).round() as i32);
+                    same += usize::from(Context::new(mean, scale, shape) == *context);
+                    others.insert(context.table);
+                }
+            }
+            // A half may be rounded to either side.
+            let part = same as f64 / (BANDS * 128 * 128) as f64;
+            assert!(part > 0.98 && others.len() > 50, "{part} {}", others.len());
         }
     }
 }

@@ -21,13 +21,14 @@ pub(crate) const RESIDUAL_UNIT: f32 = 127.0;
 
 /// Inputs of the network with a sign: half its channels.
 pub(crate) const SIGNED: usize = CHANNELS / 2;
-/// Bytes of a position: the inputs, the symbols as they are seen, the residuals, whether it is seen at all, and which of its
-/// symbols are to be coded.
+/// Bytes of a position: the inputs, the symbols as they are seen, the residuals, whether it is seen at all, which of its
+/// symbols are coded, and which get an offset.
 pub(crate) const SEEN: usize = SIGNED;
 pub(crate) const RESIDUALS: usize = SEEN + BANDS;
 pub(crate) const VALID: usize = RESIDUALS + BANDS;
 pub(crate) const OWN: usize = VALID + 1;
-pub(crate) const BYTES: usize = OWN + BANDS;
+pub(crate) const OFFSET: usize = OWN + BANDS;
+pub(crate) const BYTES: usize = OFFSET + BANDS;
 
 /// A window in the steps of a random rate.
 pub(crate) struct Drawn {
@@ -252,9 +253,25 @@ impl Canvas<'_> {
         bands: &[Matrix<f64>; BANDS],
         symbols: &[Matrix<i64>; BANDS],
     ) {
-        for (band, (values, symbols)) in bands.iter().zip(symbols).enumerate() {
+        let within = |symbols: &Matrix<i64>| {
             let rows = area.row..(area.row + area.height).min(symbols.height);
             let columns = area.column..(area.column + area.width).min(symbols.width);
+            (rows, columns)
+        };
+        // A band without symbols takes one bit; a level without any has no offsets.
+        let is_coded = symbols.each_ref().map(|symbols| {
+            let (mut rows, columns) = within(symbols);
+            rows.any(|row| {
+                symbols.row(row)[columns.clone()]
+                    .iter()
+                    .any(|&symbol| symbol != 0)
+            })
+        });
+        if !is_coded.contains(&true) {
+            return;
+        }
+        for (band, (values, symbols)) in bands.iter().zip(symbols).enumerate() {
+            let (rows, columns) = within(symbols);
             for row in rows {
                 let first = (place.row + row - area.row) * WIDTH + place.column;
                 let line = values.row(row)[columns.clone()].iter();
@@ -266,7 +283,8 @@ impl Canvas<'_> {
                     let residual = (value - symbol as f64) as f32 * RESIDUAL_UNIT;
                     let residual = residual.round().clamp(-RESIDUAL_UNIT, RESIDUAL_UNIT);
                     bytes[RESIDUALS + band] = (f32::from(ZERO) + residual) as u8;
-                    bytes[OWN + band] = 1;
+                    bytes[OWN + band] = is_coded[band].into();
+                    bytes[OFFSET + band] = 1;
                     self.symbols[position * BANDS + band] =
                         symbol.clamp(-MAX_SYMBOL, MAX_SYMBOL) as i16;
                     if symbol != 0 {
