@@ -7,7 +7,7 @@ use crate::coefficients::{Coefficients, Transform, level_sizes};
 use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
 use crate::grid::PHASES;
-use crate::level::{InverseTransform, Scratch, add_offsets, code_band, trunk};
+use crate::level::{InverseTransform, Scratch, code_band, dequantised, trunk};
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
 use crate::picture::{Part, Picture};
@@ -296,12 +296,12 @@ impl Codec {
             inverse(above.seen.cropped(area), rounded())
         };
         let decoded = above.decoded.as_ref().map(|decoded| {
-            let mut bands = rounded();
-            if let Some(planes) = &mut context {
+            let with_offsets = context.as_mut().and_then(|planes| {
                 timed(Stage::Dequantiser, || {
-                    add_offsets(&self.model.network, planes, scratch, &mut bands);
-                });
-            }
+                    dequantised(&self.model.network, planes, scratch, &bands)
+                })
+            });
+            let bands = with_offsets.unwrap_or_else(rounded);
             inverse(decoded.cropped(area), bands)
         });
         if let Some(planes) = context {

@@ -30,52 +30,74 @@ const THRESHOLDS: [u32; MAX_COMPANDED as usize] = [
 /// Looks values up: the positive part in the low byte, the negative part in the high one.
 #[derive(Debug)]
 pub(crate) struct Compander {
-    /// By number of 1/64 steps, from −[`FAR`] on.
-    fine: Vec<u16>,
+    /// By number of 1/64 steps, from −[`FAR`] on; as long as a power of two, so that no index is beyond it.
+    fine: Box<[u16; FINE]>,
     /// By number of steps, from −[`FAR_STEPS`] on.
-    coarse: Vec<u16>,
+    coarse: Box<[u16; COARSE]>,
 }
+
+const FINE: usize = (2 * FAR as usize + 1).next_power_of_two();
+const COARSE: usize = (2 * FAR_STEPS as usize + 1).next_power_of_two();
 
 impl Compander {
     /// The only one.
     pub(crate) fn get() -> &'static Self {
         static COMPANDER: OnceLock<Compander> = OnceLock::new();
         COMPANDER.get_or_init(|| {
+            let mut fine = vec![0; FINE];
             let far = FAR as usize;
-            let mut fine = vec![0_u16; 2 * far + 1];
             for (value, &threshold) in (1..).zip(&THRESHOLDS) {
                 let threshold = threshold as usize;
                 fine[far + threshold..].fill(value);
                 fine[..=far - threshold].fill(value << 8);
             }
-            let mut compander = Self {
-                fine,
-                coarse: Vec::new(),
-            };
-            compander.coarse = (-FAR_STEPS..=FAR_STEPS)
-                .map(|steps| compander.fine(steps * SUBSTEPS))
+            let coarse: Vec<u16> = (0..COARSE as i64)
+                .map(|index| {
+                    let substeps = (index - FAR_STEPS) * SUBSTEPS;
+                    fine[(substeps.clamp(-FAR, FAR) + FAR) as usize]
+                })
                 .collect();
-            compander
+            Self {
+                fine: array(fine),
+                coarse: array(coarse),
+            }
         })
     }
 
     /// The parts of a number of 1/64 steps.
     #[inline(always)]
     pub(crate) fn fine(&self, substeps: i64) -> u16 {
-        self.fine[(substeps.clamp(-FAR, FAR) + FAR) as usize]
+        self.fine[(substeps.clamp(-FAR, FAR) + FAR) as usize & (FINE - 1)]
     }
 
     /// The parts of a number of 1/64 steps that was clamped to −[`FAR`] and [`FAR`], and to which [`FAR`] was added.
     #[inline(always)]
     pub(crate) fn raised(&self, index: u32) -> u32 {
-        self.fine[index as usize].into()
+        self.fine[index as usize & (FINE - 1)].into()
     }
 
     /// The parts of an integer number of steps.
     #[inline(always)]
     pub(crate) fn coarse(&self, steps: i64) -> u16 {
-        self.coarse[(steps.clamp(-FAR_STEPS, FAR_STEPS) + FAR_STEPS) as usize]
+        self.coarse_raised(raised_steps(steps))
     }
+
+    /// The parts of an integer number of steps from [`raised_steps`].
+    #[inline(always)]
+    pub(crate) fn coarse_raised(&self, index: u16) -> u16 {
+        self.coarse[usize::from(index) & (COARSE - 1)]
+    }
+}
+
+/// A number of steps clamped to where all larger ones are seen alike, and raised by that.
+#[inline(always)]
+pub(crate) fn raised_steps(steps: i64) -> u16 {
+    (steps.clamp(-FAR_STEPS, FAR_STEPS) + FAR_STEPS) as u16
+}
+
+/// As many zeros as are asked for where the length is another, which it is not.
+fn array<const LENGTH: usize>(values: Vec<u16>) -> Box<[u16; LENGTH]> {
+    Box::try_from(values).unwrap_or_else(|_| Box::new([0; LENGTH]))
 }
 
 /// What the network sees of a symbol: its positive and its negative part.

@@ -15,7 +15,7 @@ pub const MARGIN: usize = 2;
 /// The phases in the order in which they are coded, each with its row and column: both even; both odd; then the two between.
 pub const PHASES: [[usize; 2]; 4] = [[0, 0], [1, 1], [0, 1], [1, 0]];
 /// The phase of an even or odd row and column.
-const PHASE_OF: [[usize; 2]; 2] = [[0, 2], [3, 1]];
+pub(crate) const PHASE_OF: [[usize; 2]; 2] = [[0, 2], [3, 1]];
 
 /// A part of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,13 +66,14 @@ impl Axis {
 
     /// The part's own positions of a phase, counted from one before the first, where the margin starts.
     fn own(self, phase: usize) -> Range<usize> {
-        1..1 + (self.size + 1 - phase) / 2
+        1..1 + (self.size - phase.min(self.size)).div_ceil(2)
     }
 
     /// Those and the margin's.
     fn valid(self, phase: usize) -> Range<usize> {
         let first = 1 - (self.before + phase) / 2;
-        first..1 + (self.size + self.after + 1 - phase) / 2
+        let last = self.size + self.after;
+        first..1 + (last - phase.min(last)).div_ceil(2)
     }
 
     fn is_valid(self, position: isize) -> bool {

@@ -293,7 +293,7 @@ impl Lanes for Plain {
             unsafe {
                 out.add(output * LANES)
                     .cast::<[i32; PLAIN]>()
-                    .write_unaligned(sums)
+                    .write_unaligned(sums);
             }
         }
     }

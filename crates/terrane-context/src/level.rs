@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use crate::codec::Codec;
 use crate::coefficients::Transform;
-use crate::compand::Compander;
+use crate::compand::{Compander, SUBSTEPS, raised_steps};
 use crate::distribution::Context;
-use crate::grid::{LANES, PHASES, Rectangle};
+use crate::grid::{LANES, PHASE_OF, PHASES, Rectangle};
 use crate::kernel::{OUTPUTS, Target};
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
@@ -26,16 +26,18 @@ pub(crate) struct Scratch {
     inputs: Vec<usize>,
     /// At the positions of a phase, with those between its rows.
     contexts: Vec<Context>,
-    offsets: [Vec<i8>; BANDS],
-    phase: PhaseSymbols,
+    /// The dequantiser's, at the positions of each band and phase, with those between rows.
+    offsets: [[Vec<i8>; PHASES.len()]; BANDS],
+    packed: Packed,
 }
 
-/// Of a phase's symbols one after another.
+/// Of symbols one after another.
 #[derive(Debug, Default)]
-struct PhaseSymbols {
+struct Packed {
     contexts: Vec<Context>,
     indices: Vec<u32>,
-    symbols: Vec<i64>,
+    /// Of each phase.
+    symbols: [Vec<i64>; PHASES.len()],
 }
 
 /// Words that a thread keeps at most: 16 MiB, the largest networks on the tiles that files have.
@@ -258,13 +260,49 @@ pub(crate) fn code_band<S: Stream>(
                 stream,
                 planes,
                 contexts: &scratch.contexts,
-                room: &mut scratch.phase,
+                packed: &mut scratch.packed,
                 band,
                 phase,
                 rectangle,
-                symbols,
+                width: symbols.width,
             });
         });
+    }
+    timed(Stage::Symbols, || {
+        simd::run(Interleave {
+            phases: &scratch.packed.symbols,
+            symbols,
+        });
+    });
+}
+
+/// Puts the phases of a band's symbols together.
+struct Interleave<'a> {
+    phases: &'a [Vec<i64>; PHASES.len()],
+    symbols: &'a mut Matrix<i64>,
+}
+
+impl Work for Interleave<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let width = self.symbols.width;
+        for row in 0..self.symbols.height {
+            let line = |parity: usize| {
+                let length = (width + 1 - parity) / 2;
+                let phase = &self.phases[PHASE_OF[row % 2][parity]];
+                &phase[row / 2 * length..][..length]
+            };
+            let (even, odd) = (line(0), line(1));
+            let (pairs, last) = self.symbols.row_mut(row).as_chunks_mut::<2>();
+            for ((pair, &even), &odd) in pairs.iter_mut().zip(even).zip(odd) {
+                *pair = [even, odd];
+            }
+            if let ([last], Some(&even)) = (last, even.last()) {
+                *last = even;
+            }
+        }
     }
 }
 
@@ -359,11 +397,12 @@ struct CodePhase<'a, S> {
     planes: &'a mut Planes,
     /// From the first to the last position of the rectangle.
     contexts: &'a [Context],
-    room: &'a mut PhaseSymbols,
+    packed: &'a mut Packed,
     band: usize,
     phase: usize,
     rectangle: Rectangle,
-    symbols: &'a mut Matrix<i64>,
+    /// Columns of the band.
+    width: usize,
 }
 
 impl<S: Stream> Work for CodePhase<'_, S> {
@@ -374,13 +413,14 @@ impl<S: Stream> Work for CodePhase<'_, S> {
         let compander = Compander::get();
         let grid = self.planes.grid;
         let [row_phase, column_phase] = PHASES[self.phase];
-        let (width, stride) = (self.symbols.width, grid.stride());
+        let (width, stride) = (self.width, grid.stride());
         let Rectangle { rows, columns } = self.rectangle;
-        let PhaseSymbols {
+        let Packed {
             contexts,
             indices,
             symbols,
-        } = self.room;
+        } = self.packed;
+        let symbols = &mut symbols[self.phase];
         contexts.clear();
         indices.clear();
         for row in 0..rows.len() {
@@ -400,26 +440,28 @@ impl<S: Stream> Work for CodePhase<'_, S> {
         let (map, shift) = symbol_place(self.band);
         let first = grid.phase(map, self.phase) + rows.start * stride + columns.start;
         for (row, symbols) in symbols.chunks_exact(columns.len()).enumerate() {
-            let line = &mut self.symbols.row_mut(2 * row + row_phase)[column_phase..];
             let words = &mut self.planes.values[first + row * stride..][..columns.len()];
-            for ((pixel, word), &symbol) in line.iter_mut().step_by(2).zip(words).zip(symbols) {
-                *pixel = symbol;
-                *word |= u32::from(compander.coarse(symbol)) << shift;
+            for (words, symbols) in words.chunks_mut(LANES).zip(symbols.chunks(LANES)) {
+                let mut raised = [0; LANES];
+                for (raised, &symbol) in raised.iter_mut().zip(symbols) {
+                    *raised = raised_steps(symbol);
+                }
+                for (word, &raised) in words.iter_mut().zip(&raised) {
+                    *word |= u32::from(compander.coarse_raised(raised)) << shift;
+                }
             }
         }
     }
 }
 
-/// Adds the dequantiser's offsets, in 1/64 steps, to the coefficients of a level.
-pub(crate) fn add_offsets(
+/// The coefficients that symbols stand for, in 1/64 steps: with the dequantiser's offsets, where there is one.
+pub(crate) fn dequantised(
     network: &Network,
     planes: &mut Planes,
     scratch: &mut Scratch,
-    bands: &mut [Matrix<i64>; BANDS],
-) {
-    let Some([first, last]) = network.dequantiser() else {
-        return;
-    };
+    bands: &[Matrix<i64>; BANDS],
+) -> Option<[Matrix<i64>; BANDS]> {
+    let [first, last] = network.dequantiser()?;
     let (widths, layout, grid) = (network.widths, network.layout(), planes.grid);
     let trunk = layout.trunk..layout.trunk + widths.trunk / GROUP;
     let has_maps = widths.dequantiser_blocks > 0;
@@ -452,13 +494,9 @@ pub(crate) fn add_offsets(
         is_residual: false,
     };
     let radius = isize::from(widths.band > 0);
+    let inputs = &mut scratch.inputs;
     for phase in 0..PHASES.len() {
-        let rectangle = grid.own(phase);
-        let span = grid.span(&rectangle);
-        if span.is_empty() {
-            continue;
-        }
-        let inputs = &mut scratch.inputs;
+        let span = grid.span(&grid.own(phase));
         inputs.clear();
         if has_maps {
             inputs.extend(maps.clone().map(|map| grid.phase(map, phase)));
@@ -471,7 +509,7 @@ pub(crate) fn add_offsets(
             }
         }
         for offsets in &mut scratch.offsets {
-            offsets.resize(span.len().next_multiple_of(LANES), 0);
+            offsets[phase].resize(span.len().next_multiple_of(LANES), 0);
         }
         let mut sums = [[0; LANES]; OUTPUTS];
         for (block, start) in span.step_by(LANES).enumerate() {
@@ -483,31 +521,81 @@ pub(crate) fn add_offsets(
             }
             last.layer.sums(&planes.values, sources, &mut sums);
             for (offsets, sums) in scratch.offsets.iter_mut().zip(&sums) {
-                let offsets = &mut offsets[block * LANES..][..LANES];
-                for (offset, &sum) in offsets.iter_mut().zip(sums) {
-                    *offset = offset_of(sum);
-                }
+                let offsets = offsets[phase].as_chunks_mut().0;
+                simd::run(Offsets {
+                    sums,
+                    offsets: &mut offsets[block],
+                });
             }
         }
-        let [row_phase, column_phase] = PHASES[phase];
-        for (band, offsets) in bands.iter_mut().zip(&scratch.offsets) {
-            let (width, rows) = (band.width, (band.height + 1 - row_phase) / 2);
-            for row in 0..rows.min(rectangle.rows.len()) {
-                let line = &mut band.row_mut(2 * row + row_phase)[column_phase.min(width)..];
-                let offsets = &offsets[row * grid.stride()..];
-                for (value, &offset) in line.iter_mut().step_by(2).zip(offsets) {
-                    *value += i64::from(offset);
-                }
-            }
+    }
+    Some(simd::run(Dequantise {
+        offsets: &scratch.offsets,
+        stride: grid.stride(),
+        bands,
+    }))
+}
+
+/// Offsets from sums: in 1/64 steps, at most half a step.
+struct Offsets<'a> {
+    sums: &'a [i32; LANES],
+    offsets: &'a mut [i8; LANES],
+}
+
+impl Work for Offsets<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        for (offset, &sum) in self.offsets.iter_mut().zip(self.sums) {
+            // Sums are that large only where they are clamped anyway.
+            *offset = (sum.saturating_add(16) >> 5).clamp(-32, 32) as i8;
         }
     }
 }
 
-/// The dequantiser's offset in 1/64 steps, at most half a step.
-#[inline(always)]
-fn offset_of(sum: i32) -> i8 {
-    // The sum of a layer is far from the ends of 32 bits.
-    (sum.saturating_add(16) >> 5).clamp(-32, 32) as i8
+/// Adds offsets to symbols.
+struct Dequantise<'a> {
+    offsets: &'a [[Vec<i8>; PHASES.len()]; BANDS],
+    stride: usize,
+    bands: &'a [Matrix<i64>; BANDS],
+}
+
+impl Work for Dequantise<'_> {
+    type Output = [Matrix<i64>; BANDS];
+
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> [Matrix<i64>; BANDS] {
+        let value = |symbol: i64, offset: i8| {
+            let value = symbol.wrapping_mul(SUBSTEPS);
+            value.wrapping_add(offset.into())
+        };
+        std::array::from_fn(|band| {
+            let (symbols, phases) = (&self.bands[band], &self.offsets[band]);
+            let mut values = Matrix::new(symbols.width, symbols.height);
+            for row in 0..symbols.height {
+                let line = |parity: usize| {
+                    let length = (symbols.width + 1 - parity) / 2;
+                    let start = if length == 0 {
+                        0
+                    } else {
+                        row / 2 * self.stride
+                    };
+                    &phases[PHASE_OF[row % 2][parity]][start..start + length]
+                };
+                let (even, odd) = (line(0), line(1));
+                let (pairs, last) = symbols.row(row).as_chunks::<2>();
+                let (out, out_last) = values.row_mut(row).as_chunks_mut::<2>();
+                for (((out, pair), &even), &odd) in out.iter_mut().zip(pairs).zip(even).zip(odd) {
+                    *out = [value(pair[0], even), value(pair[1], odd)];
+                }
+                if let ([out], [symbol], Some(&even)) = (out_last, last, even.last()) {
+                    *out = value(*symbol, even);
+                }
+            }
+            values
+        })
+    }
 }
 
 /// The inverse transform of a level.

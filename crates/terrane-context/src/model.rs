@@ -155,7 +155,7 @@ fn frequencies_of(counts: &[f64]) -> Vec<u16> {
 /// Writes a file: layers in the order of [`Widths::layers`], and counts per table.
 pub fn to_bytes(
     name: &str,
-    widths: &crate::widths::Widths,
+    widths: &Widths,
     layers: &[LayerWeights],
     counts: &[Vec<u64>],
 ) -> Result<Vec<u8>> {

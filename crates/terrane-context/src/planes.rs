@@ -4,7 +4,7 @@
 //! group at every position of a [`Grid`].
 
 use crate::compand::{Compander, FAR, SUBSTEPS};
-use crate::grid::{Area, Grid, PHASES};
+use crate::grid::{Area, Grid, MARGIN, PHASES};
 use crate::matrix::Matrix;
 use crate::simd::{self, Work};
 use crate::wavelet::BANDS;
@@ -252,6 +252,42 @@ impl Work for SetImage<'_> {
 
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
+        if self.is_narrow() {
+            self.run_in::<i32>();
+        } else {
+            self.run_in::<i64>();
+        }
+    }
+}
+
+impl SetImage<'_> {
+    /// Whether all features fit into 32 bits.
+    #[inline(always)]
+    fn is_narrow(&self) -> bool {
+        let Self { image, area, .. } = self;
+        if area.width == 0 || area.height == 0 {
+            return true;
+        }
+        let near = |first: usize, size: usize, end: usize| {
+            first.saturating_sub(MARGIN + 1)..(first + size + MARGIN + 2).min(end)
+        };
+        let columns = near(area.column, area.width, image.width);
+        let rows = near(area.row, area.height, image.height);
+        let middle = image.row(rows.start)[columns.start];
+        // The bits of all differences from one pixel, but those that tell the sign.
+        let mut bits = 0;
+        for row in rows {
+            for &value in &image.row(row)[columns.clone()] {
+                let difference = value.wrapping_sub(middle);
+                bits |= difference ^ (difference >> 63);
+            }
+        }
+        // The largest feature, before its shift, is eight times the difference of two pixels.
+        bits < (1 << 27) / self.unit
+    }
+
+    #[inline(always)]
+    fn run_in<N: Number>(self) {
         let Self {
             planes,
             image,
@@ -262,24 +298,27 @@ impl Work for SetImage<'_> {
         let grid = planes.grid;
         let (width, left) = (grid.valid_width(), grid.left());
         let first = area.column - left;
+        // With one more, so that columns come in pairs.
+        let room = (width + 1).next_multiple_of(CHUNK);
         // Rows with the nearest pixels beyond both ends: one before, two after.
-        let around = |row: isize, line: &mut [i64]| {
+        let around = |row: isize, line: &mut [N]| {
             let row = row.saturating_add_unsigned(area.row);
             let row = image.row(row.clamp(0, image.height as isize - 1) as usize);
-            line[0] = row[first.saturating_sub(1)].wrapping_mul(unit);
-            for (pixel, value) in line[1..=width].iter_mut().zip(&row[first..]) {
-                *pixel = value.wrapping_mul(unit);
+            let number = |value: i64| N::truncated(value.wrapping_mul(unit));
+            line[0] = number(row[first.saturating_sub(1)]);
+            for (pixel, &value) in line[1..=width].iter_mut().zip(&row[first..]) {
+                *pixel = number(value);
             }
-            for (pixel, column) in line[1 + width..].iter_mut().zip(first + width..) {
-                *pixel = row[column.min(image.width - 1)].wrapping_mul(unit);
+            for (pixel, column) in line[1 + width..3 + width].iter_mut().zip(first + width..) {
+                *pixel = number(row[column.min(image.width - 1)]);
             }
         };
-        let mut lines: [Vec<i64>; 4] = std::array::from_fn(|_| vec![0; width + 3]);
+        let mut lines: [Vec<N>; 4] = std::array::from_fn(|_| vec![N::truncated(0); room + 3]);
         let rows = grid.valid_rows();
         for (line, row) in lines.iter_mut().zip(rows.start - 1..) {
             around(row, line);
         }
-        let mut features: [Vec<u32>; FEATURES] = std::array::from_fn(|_| vec![0; width]);
+        let mut features: [Vec<u32>; FEATURES] = std::array::from_fn(|_| vec![0; room]);
         let mut sums = [0_u64; FEATURES];
         for row in rows {
             features_of(&lines, &mut features);
@@ -291,13 +330,13 @@ impl Work for SetImage<'_> {
                         .sum::<u64>();
                 }
             }
-            for (map, pair) in features.as_chunks::<2>().0.iter().enumerate() {
+            for (map, [a, b]) in features.as_chunks::<2>().0.iter().enumerate() {
                 for parity in 0..2 {
                     let start = grid.first_column(parity).saturating_add_unsigned(left) as usize;
                     let out = &mut planes.values[grid.row(map, row, parity)];
-                    let [a, b] = pair.each_ref().map(|feature| feature.iter().skip(start));
-                    for ((word, &a), &b) in out.iter_mut().zip(a.step_by(2)).zip(b.step_by(2)) {
-                        *word = compander.raised(a) | compander.raised(b) << 16;
+                    let (a, b) = (a[start..].as_chunks::<2>().0, b[start..].as_chunks::<2>().0);
+                    for ((word, [a, _]), [b, _]) in out.iter_mut().zip(a).zip(b) {
+                        *word = compander.raised(*a) | compander.raised(*b) << 16;
                     }
                 }
             }
@@ -312,43 +351,94 @@ impl Work for SetImage<'_> {
     }
 }
 
+/// An integer that features are computed in; it wraps.
+trait Number: Copy {
+    fn truncated(value: i64) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, factor: i8) -> Self;
+    fn halved(self, times: u32) -> Self;
+    /// Clamped to −[`FAR`] and [`FAR`], and raised by that.
+    fn raised(self) -> u32;
+}
+
+macro_rules! number {
+    ($number:ty) => {
+        impl Number for $number {
+            #[inline(always)]
+            fn truncated(value: i64) -> Self {
+                value as Self
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn times(self, factor: i8) -> Self {
+                self.wrapping_mul(factor.into())
+            }
+            #[inline(always)]
+            fn halved(self, times: u32) -> Self {
+                self >> times
+            }
+            #[inline(always)]
+            fn raised(self) -> u32 {
+                (self.clamp(-(FAR as Self), FAR as Self) + FAR as Self) as u32
+            }
+        }
+    };
+}
+number!(i32);
+number!(i64);
+
+/// Pixels whose features are derived at once.
+const CHUNK: usize = 16;
+
+/// Numbers of a line from a place on.
+#[inline(always)]
+fn chunk<N: Number>(line: &[N], from: usize) -> [N; CHUNK] {
+    let mut chunk = [N::truncated(0); CHUNK];
+    chunk.copy_from_slice(&line[from..from + CHUNK]);
+    chunk
+}
+
 /// The features of a row, clamped and raised by [`FAR`], from the rows around it: one above, itself and two below.
 #[inline(always)]
-fn features_of([above, here, below, after]: &[Vec<i64>; 4], out: &mut [Vec<u32>; FEATURES]) {
-    let [p, q, r, s, t, u] = out;
-    let width = p.len();
-    // The pixel itself is one on, because of the one before.
-    let [a, b, c] = [0, 1, 2].map(|right| &above[right..][..width]);
-    let [d, middle, e, far] = [0, 1, 2, 3].map(|right| &here[right..][..width]);
-    let [f, g, h] = [0, 1, 2].map(|right| &below[right..][..width]);
-    let deep = &after[1..][..width];
-    let [p, q, r, s, t, u] = [p, q, r, s, t, u].map(|feature| &mut feature[..width]);
-    let raised = |feature: i64| (feature.clamp(-FAR, FAR) + FAR) as u32;
-    for i in 0..width {
-        let around = [a[i], c[i], f[i], h[i]];
-        let [nw, ne, sw, se] = around;
-        let (north, south, west, east) = (b[i], g[i], d[i], e[i]);
-        let middle = middle[i];
-        let across = west.wrapping_add(east);
-        let down = north.wrapping_add(south);
-        let corners = nw.wrapping_add(ne).wrapping_add(sw).wrapping_add(se);
-        let ring = corners.wrapping_add(across).wrapping_add(down);
-        let twice = middle.wrapping_mul(2);
-        let thrice = twice.wrapping_add(middle);
-        // How far it stands out of its neighbours; its curvatures and twist; and how the slope changes where the odd
-        // samples lie, half a position on.
-        p[i] = raised(middle.wrapping_mul(8).wrapping_sub(ring) >> 3);
-        q[i] = raised(across.wrapping_sub(twice));
-        r[i] = raised(down.wrapping_sub(twice));
-        s[i] = raised(nw.wrapping_sub(ne).wrapping_sub(sw).wrapping_add(se) >> 2);
-        let change = |far: i64, near: i64, before: i64| {
-            let near = near.wrapping_mul(3);
-            far.wrapping_sub(near)
-                .wrapping_add(thrice)
-                .wrapping_sub(before)
-        };
-        t[i] = raised(change(far[i], east, west));
-        u[i] = raised(change(deep[i], south, north));
+fn features_of<N: Number>(
+    [above, here, below, after]: &[Vec<N>; 4],
+    out: &mut [Vec<u32>; FEATURES],
+) {
+    for first in (0..out[0].len()).step_by(CHUNK) {
+        // The pixel itself is one on, because of the one before.
+        let [a, b, c] = [0, 1, 2].map(|right| chunk(above, first + right));
+        let [d, m, e, far] = [0, 1, 2, 3].map(|right| chunk(here, first + right));
+        let [f, g, h] = [0, 1, 2].map(|right| chunk(below, first + right));
+        let deep = chunk(after, first + 1);
+        let mut features = [[0; CHUNK]; FEATURES];
+        for i in 0..CHUNK {
+            let (across, down) = (d[i].plus(e[i]), b[i].plus(g[i]));
+            let corners = a[i].plus(c[i]).plus(f[i]).plus(h[i]);
+            let ring = corners.plus(across).plus(down);
+            let (twice, thrice) = (m[i].times(2), m[i].times(3));
+            let change =
+                |far: N, near: N, before: N| far.minus(near.times(3)).plus(thrice).minus(before);
+            // How far it stands out of its neighbours; its curvatures and twist; and how the slope changes where the odd
+            // samples lie, half a position on.
+            features[0][i] = m[i].times(8).minus(ring).halved(3).raised();
+            features[1][i] = across.minus(twice).raised();
+            features[2][i] = down.minus(twice).raised();
+            let twist = a[i].minus(c[i]).minus(f[i]).plus(h[i]);
+            features[3][i] = twist.halved(2).raised();
+            features[4][i] = change(far[i], e[i], d[i]).raised();
+            features[5][i] = change(deep[i], g[i], b[i]).raised();
+        }
+        for (out, feature) in out.iter_mut().zip(&features) {
+            out[first..first + CHUNK].copy_from_slice(feature);
+        }
     }
 }
 
@@ -446,6 +536,40 @@ mod tests {
         for (index, sum) in sums.into_iter().enumerate() {
             let mean = compander.fine(sum / (40 * 36)) as u8;
             assert_eq!(planes.constants[11 + index], mean);
+        }
+    }
+
+    /// Heights far apart do not fit into the narrow numbers, and are seen as the others are.
+    #[test]
+    fn large_differences_are_seen_as_small_ones_are() {
+        let image = image();
+        let mut tall = image.clone();
+        // Too far from the others to change what they see.
+        tall.values[40 * 36 - 1] += 1 << 40;
+        for unit in [1, 64] {
+            let area = Area {
+                column: 0,
+                row: 0,
+                width: 30,
+                height: 28,
+            };
+            let [low, high] = [&image, &tall].map(|image| {
+                let image = &image.map(|value| value << 12);
+                let planes = Planes::new(image, area, None, 0, false);
+                let whole = Area::whole(image);
+                let all = Planes::new(&image.map(|value| value * unit), whole, None, 0, false);
+                (planes, all)
+            });
+            assert_eq!(low.0.values, high.0.values);
+            for row in 0..28 {
+                for column in 0..30 {
+                    for channel in 0..12 {
+                        let [low, high] =
+                            [&low.1, &high.1].map(|planes| planes.input(channel, column, row));
+                        assert_eq!(low, high);
+                    }
+                }
+            }
         }
     }
 

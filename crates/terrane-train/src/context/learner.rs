@@ -24,6 +24,10 @@ use crate::{Error, Result};
 
 /// The network's numbers are integers; the trainer divides them by this where it adds a bias or reads an output.
 const UNIT: f64 = 32.0;
+/// The codec rounds halves up; floats round them to the even side, unless they are a little more. Sums are multiples of 1/64.
+const HALF_UP: f64 = 1.0 / 256.0;
+/// No bias is beyond this number of parts.
+const MAX_BIAS: i64 = 1 << 24;
 /// Symbols of neighbours are seen this far.
 const BORDER: usize = MAX_REACH;
 /// The largest index of a scale.
@@ -180,7 +184,21 @@ struct Pass<'a> {
     names: Vec<String>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    fn new(
+        learner: &'a ContextLearner,
+        widths: &'a Widths,
+        differentiation: Differentiation,
+    ) -> Self {
+        let layers = widths.layers();
+        Self {
+            learner,
+            widths,
+            differentiation,
+            names: layers.into_iter().map(|shape| shape.name).collect(),
+        }
+    }
+
     fn layer(&self, name: &str) -> &Layer {
         let index = self.names.iter().position(|other| other == name);
         &self.learner.layers[index.expect("a layer that the widths have")]
@@ -194,8 +212,16 @@ impl Pass<'_> {
             .rounded(weight, f64::from(WEIGHT_UNIT), [-max, max])
     }
 
+    /// The bias of a layer that ends in sums.
     fn bias(&self, name: &str) -> Tensor<1> {
-        self.layer(name).bias.val().mul_scalar(UNIT)
+        let bias = self.layer(name).bias.val().mul_scalar(UNIT);
+        self.differentiation
+            .rounded(bias, f64::from(WEIGHT_UNIT), [-MAX_BIAS, MAX_BIAS])
+    }
+
+    /// The bias of a layer that ends in activations.
+    fn raised_bias(&self, name: &str) -> Tensor<1> {
+        self.bias(name).add_scalar(HALF_UP)
     }
 
     fn activated<const D: usize>(&self, sums: Tensor<D>) -> Tensor<D> {
@@ -233,7 +259,7 @@ impl Pass<'_> {
             .clone()
             .reshape([windows * PLACES.len(), CONSTANTS]);
         let bias = kept(constants).matmul(weight.narrow(1, 0, CONSTANTS).transpose());
-        let bias = bias + self.bias("trunk.0").unsqueeze();
+        let bias = bias + self.raised_bias("trunk.0").unsqueeze();
         let device = canvases.valid.device();
         let map = TensorData::new(level_map(), [1, POSITIONS, PLACES.len()]);
         let map = kept(Tensor::<3>::from_data(map, &device).expand([
@@ -259,7 +285,7 @@ impl Pass<'_> {
                 .iter()
                 .map(|names| Self::kernel(&self.weight(&names[layer]), 0, channels))
                 .collect();
-            let biases = names.iter().map(|names| self.bias(&names[layer])).collect();
+            let biases = names.iter().map(|names| self.raised_bias(&names[layer])).collect();
             let bias = Tensor::cat(biases, 0);
             Self::convolved(x, Tensor::cat(kernels, 0), Some(bias), names.len())
         };
@@ -289,7 +315,7 @@ impl Pass<'_> {
             Tensor::cat(vec![kernel, symbols], 1)
         });
         let kernel = Tensor::cat(kernels.collect(), 0);
-        let biases = (0..BANDS).map(|band| self.bias(&format!("band.{band}.0")));
+        let biases = (0..BANDS).map(|band| self.raised_bias(&format!("band.{band}.0")));
         let bias = Tensor::cat(biases.collect(), 0);
         let symbols = canvases.seen.clone().narrow(1, 0, GROUP);
         let inputs = kept(Tensor::cat(vec![trunk.clone(), symbols], 1));
@@ -306,9 +332,9 @@ impl Pass<'_> {
         x
     }
 
-    fn dense(&self, name: &str, x: Tensor<2>) -> Tensor<2> {
+    fn dense(&self, name: &str, x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
         let weight = kept(self.weight(name).transpose());
-        kept(x).matmul(weight) + self.bias(name).unsqueeze()
+        kept(x).matmul(weight) + bias.unsqueeze()
     }
 
     /// The sums of all heads in the order of [`by_phase`].
@@ -367,9 +393,14 @@ impl Pass<'_> {
                         x = x + symbols.clone().matmul(kept(weight.transpose()));
                     }
                 }
-                x = x + self.bias(&name(0)).unsqueeze();
+                x = x + self.raised_bias(&name(0)).unsqueeze();
                 for layer in 1..layers {
-                    x = self.dense(&name(layer), self.activated(x));
+                    let bias = if layer + 1 == layers {
+                        self.bias(&name(layer))
+                    } else {
+                        self.raised_bias(&name(layer))
+                    };
+                    x = self.dense(&name(layer), self.activated(x), bias);
                 }
                 outputs.push(x);
             }
@@ -396,7 +427,7 @@ impl Pass<'_> {
         };
         let kernel = Tensor::cat(vec![kernel, symbols], 1);
         let x = kept(Tensor::cat(vec![trunk.clone(), canvases.seen.clone()], 1));
-        let sums = Self::convolved(x, kernel, Some(self.bias("dequantiser.0")), 1);
+        let sums = Self::convolved(x, kernel, Some(self.raised_bias("dequantiser.0")), 1);
         let blocks = self.widths.dequantiser_blocks;
         let mut x = if blocks > 0 {
             self.masked(sums, &canvases.valid)
@@ -410,7 +441,8 @@ impl Pass<'_> {
         let x = channels_last(x);
         let [windows, rows, columns, channels] = x.dims();
         let x = x.reshape([windows * rows * columns, channels]);
-        let sums = self.dense(&format!("dequantiser.{}", 1 + 2 * blocks), x);
+        let last = format!("dequantiser.{}", 1 + 2 * blocks);
+        let sums = self.dense(&last, x, self.bias(&last));
         let sums = sums.narrow(1, 0, BANDS).div_scalar(UNIT);
         sums.reshape([windows, rows, columns, BANDS])
     }
@@ -586,12 +618,7 @@ impl ContextLearner {
         differentiation: Differentiation,
     ) -> (Losses, Option<Recording>) {
         let recording = differentiation.record();
-        let pass = Pass {
-            learner: self,
-            widths,
-            differentiation,
-            names: widths.layers().into_iter().map(|shape| shape.name).collect(),
-        };
+        let pass = Pass::new(self, widths, differentiation);
         let trunk = pass.trunk(canvases);
         let features = pass.bands(&trunk, canvases);
         let sums = pass.heads(&features, canvases);
@@ -650,7 +677,7 @@ impl ContextLearner {
 #[cfg(test)]
 mod tests {
     use terrane_codec::random::Random;
-    use terrane_context::{Codec, ProbabilityModel, to_bytes};
+    use terrane_context::{Codec, Context, Draft, ProbabilityModel, to_bytes};
     use terrane_geo::synthetic::{Recipe, generate};
 
     use super::*;
@@ -705,17 +732,38 @@ mod tests {
         draw(&generate(&recipe).heights, 256, &data, &rate, &mut random).unwrap()
     }
 
-    /// A network whose layers all matter.
-    fn learner(widths: &Widths, differentiation: Differentiation, device: &Device) -> ContextLearner {
-        let learner = ContextLearner::new(widths, 5, &differentiation.device(device));
-        let weights = differentiation::weights(&learner);
+    /// A network whose layers all matter, and whose guesses are wide enough for every symbol: far out the coder escapes, of
+    /// which the trainer knows nothing.
+    fn learner(widths: &Widths, spread: f32, device: &Device) -> ContextLearner {
+        let differentiation = Differentiation::Burn;
+        let mut learner = ContextLearner::new(widths, 5, &differentiation.device(device));
         let mut random = Random::new(3, 0);
-        let [count] = weights.dims();
-        let noise: Vec<f32> = (0..count)
-            .map(|_| 0.03 * (random.unit() as f32 - 0.5))
-            .collect();
-        let noise = Tensor::from_data(TensorData::new(noise, [count]), device);
-        differentiation.scatter(learner, weights + noise)
+        for (layer, shape) in learner.layers.iter_mut().zip(widths.layers()) {
+            let is_last = shape.outputs == SUMS && shape.name.starts_with("head");
+            let noise = |count: usize, random: &mut Random| -> Vec<f32> {
+                let spread = if is_last { spread } else { 0.16 };
+                (0..count)
+                    .map(|_| spread * (random.unit() as f32 - 0.5))
+                    .collect()
+            };
+            let [outputs, inputs] = layer.weight.dims();
+            let weights = TensorData::new(noise(outputs * inputs, &mut random), [outputs, inputs]);
+            let mut biases = noise(outputs, &mut random);
+            if is_last {
+                biases[1] += 2.0;
+            }
+            let biases = TensorData::new(biases, [outputs]);
+            layer.weight = layer.weight.clone().map(|weight| {
+                let noise = Tensor::from_data(weights.clone(), &weight.device());
+                weight + noise
+            });
+            layer.bias = layer.bias.clone().map(|bias| {
+                let noise = Tensor::from_data(biases.clone(), &bias.device());
+                bias + noise
+            });
+        }
+        let weights = differentiation::weights(&learner);
+        differentiation.scatter(learner, weights)
     }
 
     /// What the trainer counts, in floats, is what the coder needs, in integers and bytes.
@@ -723,7 +771,7 @@ mod tests {
     fn what_the_trainer_counts_is_what_the_coder_writes() {
         let device = Device::flex();
         for widths in [LARGE, SMALL] {
-            let learner = learner(&widths, Differentiation::Burn, &device);
+            let learner = learner(&widths, 0.16, &device);
             let bytes = to_bytes("test", &widths, &learner.weights().unwrap(), &[]).unwrap();
             let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
             for (seed, lossless) in [(1, 0.0), (2, 0.0), (3, 1.0)] {
@@ -741,6 +789,45 @@ mod tests {
                 let coded = bytes.len() as f64 * 8.0 / (256.0 * 256.0);
                 eprintln!("{rate} {coded}");
             }
+        }
+    }
+    /// The trainer's network, in floats, gives the contexts of the codec's, in integers.
+    #[test]
+    fn contexts_are_those_of_the_codec() {
+        let device = Device::flex();
+        for widths in [LARGE, SMALL] {
+            let learner = learner(&widths, 3.0, &device);
+            let bytes = to_bytes("test", &widths, &learner.weights().unwrap(), &[]).unwrap();
+            let codec = Codec::new(ProbabilityModel::from_bytes(&bytes).unwrap());
+            let drawn = drawn(4, 0.0);
+            let finest = Draft::new(&codec, &drawn.tile, drawn.effort)
+                .unwrap()
+                .choose(drawn.effort);
+            let mut batch = Batch::new(1);
+            batch.set(0, &drawn, &mut Random::new(1, 1));
+            let canvases = Canvases::new(&Upload::new(batch, &device), &device);
+            let pass = Pass::new(&learner, &widths, Differentiation::Burn);
+            let trunk = pass.trunk(&canvases);
+            let features = pass.bands(&trunk, &canvases);
+            let sums = pass.heads(&features, &canvases).inner();
+            let sums: Vec<f32> = sums.into_data().try_to_vec().unwrap();
+            let (mut same, mut others) = (0, std::collections::HashSet::new());
+            for (band, contexts) in finest.contexts.iter().enumerate() {
+                for (index, context) in contexts.values.iter().enumerate() {
+                    let row = PLACES[0].row + index / contexts.width;
+                    let column = PLACES[0].column + index % contexts.width;
+                    let corner = row % 2 * 2 + column % 2;
+                    let place = row / 2 * (WIDTH / 2) + column / 2;
+                    let first = ((corner * BANDS + band) * (POSITIONS / 4) + place) * SUMS;
+                    let [mean, scale, shape] =
+                        [0, 1, 2].map(|sum| (sums[first + sum] * WEIGHT_UNIT).round() as i32);
+                    same += usize::from(Context::new(mean, scale, shape) == *context);
+                    others.insert(context.table);
+                }
+            }
+            // Floats lose a bit here and there.
+            let part = same as f64 / (BANDS * 128 * 128) as f64;
+            assert!(part > 0.999 && others.len() > 50, "{part} {}", others.len());
         }
     }
 }

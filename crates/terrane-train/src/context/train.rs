@@ -339,27 +339,3 @@ fn count(codec: &Codec, config: &ContextConfig, tiles: &[Vec<f32>], side: usize)
     }
     sums
 }
-
-#[cfg(test)]
-mod timing {
-    use super::*;
-    #[test]
-    fn time_of_batches() {
-        let dataset = Dataset::open(Path::new("/tmp/s4/tiles")).unwrap();
-        let text = crate::config::preset_text("context").unwrap();
-        let crate::config::Experiment::Context(config) = crate::config::Experiment::parse(text, &[]).unwrap() else { panic!() };
-        let tiles = tiles(&config, &dataset).unwrap();
-        for step in 0..3 {
-            let clock = Instant::now();
-            let mut random = Random::new(1, step);
-            let drawn: Vec<_> = (0..64).filter_map(|_| draw(&tiles[random.below(tiles.len())], 320, &config.data, &config.rate, &mut random)).collect();
-            eprintln!("draw {:?}", clock.elapsed() / 64);
-            let clock = Instant::now();
-            let mut batch = Batch::new(64);
-            eprintln!("new {:?}", clock.elapsed() / 64);
-            let clock = Instant::now();
-            for (i, d) in drawn.iter().enumerate() { batch.set(i, d, &mut random); }
-            eprintln!("set {:?}", clock.elapsed() / 64);
-        }
-    }
-}
