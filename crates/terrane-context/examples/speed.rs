@@ -68,7 +68,7 @@ fn tile(noise: f64) -> Coefficients {
         .map(|index| {
             let (x, y) = ((index % SIDE) as f64, (index / SIDE) as f64);
             60.0 * (x / 37.0).sin() * (y / 29.0).cos()
-                + 8.0 * (x / 7.0 + y / 11.0).sin()
+                + 2.0 * (x / 7.0 + y / 11.0).sin()
                 + noise * (random.unit() + random.unit() - 1.0)
         })
         .collect();

@@ -55,9 +55,14 @@ impl Scratch {
         result
     }
 
+    /// Words with nothing in them that is needed.
+    pub(crate) fn spare(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.words)
+    }
+
     /// So many words of 0.
     pub(crate) fn words(&mut self, length: usize) -> Vec<u32> {
-        let mut words = std::mem::take(&mut self.words);
+        let mut words = self.spare();
         words.clear();
         words.resize(length, 0);
         words
