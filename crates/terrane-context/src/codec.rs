@@ -96,7 +96,7 @@ impl Codec {
         finer: usize,
     ) -> Result<Picture> {
         let (_, [ll_w, ll_h]) = level_sizes(width, height);
-        let mut decoder = Decoder::new(bytes);
+        let mut decoder = Decoder::grouped(bytes);
         let ll = integers::decode_from(&mut decoder, ll_w, ll_w * ll_h, Prediction::Median, None);
         if ll
             .iter()
@@ -127,7 +127,7 @@ impl Codec {
         finer: usize,
     ) -> (Option<Vec<u8>>, Picture) {
         let mut writing = Writing {
-            encoder: Encoder::default(),
+            encoder: Encoder::grouped(),
             levels: std::slice::from_ref(bands),
             quantiser: quantiser.of(part.picture.transform),
             level: 0,
@@ -150,7 +150,7 @@ impl Codec {
         finer: usize,
     ) -> Result<Picture> {
         let mut reading = Reading {
-            decoder: Decoder::new(bytes),
+            decoder: Decoder::grouped(bytes),
         };
         let picture = self.details(&mut reading, part, size, finer)?;
         reading.decoder.end()?;
@@ -318,7 +318,7 @@ impl Codec {
 
 /// Codes the LL band of a picture.
 pub(crate) fn encode_ll(coefficients: &Coefficients) -> (Encoder, Matrix<i64>) {
-    let mut encoder = Encoder::default();
+    let mut encoder = Encoder::grouped();
     let ll = coefficients.ll.map(|value| value.round() as i64);
     let width = coefficients.ll.width;
     integers::encode_to(&mut encoder, &ll.values, width, Prediction::Median, None);
@@ -445,7 +445,7 @@ mod tests {
             .fold(0, |sum, value| mix(sum, value.cast_unsigned()));
         assert_eq!(
             (bytes, decoded),
-            (9_687_214_763_319_250_794, 936_372_512_292_488_057)
+            (11_689_190_635_921_122_027, 3_189_982_433_673_293_274)
         );
     }
 

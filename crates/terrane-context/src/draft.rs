@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
 
     /// Of a picture whose LL band is part of another.
     pub fn below(codec: &'a Codec, part: Part<'a>, bands: &'a [Matrix<f64>; BANDS]) -> Self {
-        Self::start(codec, Coarser::Part(part), bands, Encoder::default())
+        Self::start(codec, Coarser::Part(part), bands, Encoder::grouped())
     }
 
     fn start(

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use terrane_format::coder;
+
 use crate::codec::Codec;
 use crate::coefficients::Transform;
 use crate::compand::{Compander, SUBSTEPS, raised_steps};
@@ -434,9 +436,9 @@ impl<S: Stream> Work for CodePhase<'_, S> {
         }
         symbols.resize(indices.len(), 0);
         for ((indices, contexts), symbols) in indices
-            .chunks(LANES)
-            .zip(contexts.chunks(LANES))
-            .zip(symbols.chunks_mut(LANES))
+            .chunks(coder::GROUP)
+            .zip(contexts.chunks(coder::GROUP))
+            .zip(symbols.chunks_mut(coder::GROUP))
         {
             self.stream
                 .symbols(self.model, self.band, indices, contexts, symbols);
