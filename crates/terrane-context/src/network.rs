@@ -287,3 +287,31 @@ impl Layer {
         kernel::sums(values, &sum, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_that_do_not_fit_or_could_overflow_are_refused() {
+        let weights = [127_i8; 32];
+        assert!(Layer::new(8, 0, &weights, &[0; 4]).is_ok());
+        assert!(matches!(
+            Layer::new(8, 0, &weights[1..], &[0; 4]),
+            Err(Error::Shape { .. })
+        ));
+        assert!(matches!(
+            Layer::new(8, 1, &weights, &[0; 4]),
+            Err(Error::Shape { .. })
+        ));
+        // Eight products of 127·127 and the rounding are all that fits beside it.
+        let most = i32::MAX - 8 * 127 * 127 - 32;
+        assert!(Layer::new(8, 0, &weights, &[0, most, -most, 0]).is_ok());
+        for bias in [most + 1, -most - 1, i32::MIN] {
+            assert!(matches!(
+                Layer::new(8, 0, &weights, &[0, 0, bias, 0]),
+                Err(Error::TooLarge)
+            ));
+        }
+    }
+}
