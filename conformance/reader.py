@@ -356,34 +356,42 @@ class Head:
         require(all(page.length <= MAX_PAGE for page in self.root), "bytes of a page", LimitExceeded)
 
 
-# Section 11: the range coder
+# Section 11: the entropy coder
 
 
-class RangeDecoder:
-    """Decodes one coded stream."""
+class EntropyDecoder:
+    """Decodes one coded stream; a grouped one has lanes by its length."""
 
-    def __init__(self, data):
-        self.data, self.offset, self.range, self.code = data, 0, 0xFFFFFFFF, 0
-        for _ in range(4):
-            self.code = self.code << 8 | self.next()
+    def __init__(self, data, grouped=False):
+        lanes = 1 if not grouped or len(data) < 2048 else 2 if len(data) < 5120 else 4
+        self.data, self.offset, self.states = data, len(data) % 2, [0] * lanes
+        if self.offset:
+            self.states[0] = data[0]
+        for lane in range(lanes):
+            while self.fill(lane):
+                pass
 
-    def next(self):
-        """The next byte; 0 after the end."""
-        self.offset += 1
-        return self.data[self.offset - 1] if self.offset <= len(self.data) else 0
+    def fill(self, lane):
+        """Fills a lane with the next word where it needs one."""
+        if self.states[lane] >= 2**18 or self.offset >= len(self.data):
+            return False
+        word = int.from_bytes(self.data[self.offset : self.offset + 2], "little")
+        self.states[lane], self.offset = self.states[lane] << 16 | word, self.offset + 2
+        return True
 
-    def decode_target(self):
+    def lane(self, place):
+        """The lane of the symbol at a place of a group."""
+        return place % len(self.states)
+
+    def decode_target(self, lane=0):
         """The cumulative frequency that the next symbol covers."""
-        return min(self.code // (self.range >> 16), 65535)
+        return self.states[lane] & 0xFFFF
 
-    def consume(self, cumulative, frequency):
+    def consume(self, cumulative, frequency, lane=0):
         """Consumes the symbol with this cumulative frequency and frequency."""
-        scale = self.range >> 16
-        self.code = (self.code - scale * cumulative) & 0xFFFFFFFF
-        self.range = scale * frequency
-        while self.range < 2**24:
-            self.range <<= 8
-            self.code = (self.code << 8 | self.next()) & 0xFFFFFFFF
+        state = self.states[lane]
+        self.states[lane] = frequency * (state >> 16) + (state & 0xFFFF) - cumulative
+        self.fill(lane)
 
     def bit(self, context):
         """An adaptive bit."""
@@ -410,16 +418,19 @@ class RangeDecoder:
             value = value << k | bits
         return value
 
-    def symbol(self, cumulative):
+    def symbol(self, cumulative, lane=0):
         """A symbol of a table, given the cumulative frequencies of its symbols and 65536."""
-        k = bisect_right(cumulative, self.decode_target()) - 1
-        self.consume(cumulative[k], cumulative[k + 1] - cumulative[k])
+        k = bisect_right(cumulative, self.decode_target(lane)) - 1
+        self.consume(cumulative[k], cumulative[k + 1] - cumulative[k], lane)
         return k
 
     def end(self):
         """Requires that the stream ends here."""
-        require(self.offset >= len(self.data), "a coded stream with bytes left over")
-        require(not self.data or self.data[-1], "a coded stream with a last byte of 0")
+        first = 0 if len(self.states) == 1 else 2**18
+        require(all(state == first for state in self.states), "a coded stream that does not end with its last symbol")
+        filled_up = len(self.states) > 1 and len(self.data) // 2 in (1024, 2560) and not any(self.data[self.offset :])
+        require(self.offset >= len(self.data) or filled_up, "a coded stream with bytes left over")
+        require(not self.data or self.data[1 - len(self.data) % 2], "a coded stream whose first word is too long")
 
 
 def contexts(count, estimate=32768, seen=0):
@@ -438,7 +449,7 @@ def inherited(missing, x0, y0, width, height):
 
 def decode_mask(data, width, height, above=None):
     """Which pixels of a window are missing; `above`: those below missing ones, where there is a tile above."""
-    coder, models = RangeDecoder(data), contexts(1024)
+    coder, models = EntropyDecoder(data), contexts(1024)
     mask = np.zeros((height + 2, width + 5), int).tolist()  # 2 rows above, 3 columns left, 2 right
 
     def follows(x, y):
@@ -524,7 +535,7 @@ def read_integers(coder, width, height, median, missing=None):
 
 def decode_integers(data, width, height, median, missing=None):
     """Integers with a stream of their own."""
-    coder = RangeDecoder(data)
+    coder = EntropyDecoder(data)
     integers = read_integers(coder, width, height, median, missing)
     coder.end()
     return integers
@@ -534,7 +545,7 @@ def decode_symbols(data, coding, bits, model):
     """Symbols of the tokens of a tile, [count, channels]."""
     count, channels = model.count, model.channels
     if coding == 0:
-        coder, tables, symbols = RangeDecoder(data), model.tables[bits], []
+        coder, tables, symbols = EntropyDecoder(data), model.tables[bits], []
         for i in range(count * channels):
             k = coder.symbol(tables[i % channels])
             symbols.append(256 * k + coder.raw(8) - 32768 if bits == 16 else k - (2 ** (bits - 1) - 1))
@@ -563,7 +574,7 @@ class Corrections:
         cursor = Cursor(data)
         self.step, *self.bumps, self.first = cursor.numbers("fBBB")
         require(self.step > 0 and math.isfinite(self.step), "step of the corrections")
-        coder, (height, width) = RangeDecoder(cursor.rest()), missing.shape
+        coder, (height, width) = EntropyDecoder(cursor.rest()), missing.shape
         nothing = np.zeros((-(-height // 4), -(-width // 4)), np.int64)
         self.coarse = self.read(coder, nothing, nothing)
         over_fine = self.coarse.repeat(2, 0).repeat(2, 1)[: -(-height // 2), : -(-width // 2)]
@@ -1069,7 +1080,7 @@ class ContextCodec:
 
     def whole(self, data, width, height, depth, lossless):
         """The picture of a root from its stream (F.2)."""
-        coder, sizes = RangeDecoder(data), []
+        coder, sizes = EntropyDecoder(data, grouped=True), []
         while max(width, height) > 8:
             sizes.append((width, height))
             width, height = -(-width // 2), -(-height // 2)
@@ -1085,7 +1096,7 @@ class ContextCodec:
 
     def details(self, data, part, width, height, depth):
         """The picture of a tile below a part of another picture from its stream (F.2)."""
-        coder = RangeDecoder(data)
+        coder = EntropyDecoder(data, grouped=True)
         picture = self.level_below(coder, part, width, height, depth)
         coder.end()
         return picture

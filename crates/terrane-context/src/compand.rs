@@ -95,7 +95,8 @@ pub(crate) fn raised_steps(steps: i64) -> u16 {
     (steps.clamp(-FAR_STEPS, FAR_STEPS) + FAR_STEPS) as u16
 }
 
-/// As many zeros as are asked for where the length is another, which it is not.
+/// As an array; zeros where the length is another, which it is not.
+#[expect(clippy::unnecessary_box_returns, reason = "too large for a stack")]
 fn array<const LENGTH: usize>(values: Vec<u16>) -> Box<[u16; LENGTH]> {
     Box::try_from(values).unwrap_or_else(|_| Box::new([0; LENGTH]))
 }

@@ -161,7 +161,7 @@ impl<'a> Draft<'a> {
         let (codec, part) = (self.codec, self.above.part());
         let level = (0, self.sizes);
         Scratch::with(|scratch| {
-            let mut context = Some(self.context.clone());
+            let mut context = Some(self.context.copied(scratch.spare()));
             let symbols = codec.bands(stream, part, level, 0, &mut context, scratch);
             let context = context.filter(|_| has_offsets);
             let picture = codec.refined(part, symbols.clone(), context, 0, scratch);

@@ -71,7 +71,7 @@ impl Axis {
 
     /// Those and the margin's.
     fn valid(self, phase: usize) -> Range<usize> {
-        let first = 1 - (self.before + phase) / 2;
+        let first = 1 - ((self.before + phase) >> 1);
         let last = self.size + self.after;
         first..1 + (last - phase.min(last)).div_ceil(2)
     }

@@ -9,6 +9,32 @@
     reason = "kernels are written in a machine's own instructions"
 )]
 
+/// Defines the two functions for a way to work and the instructions it needs; before the modules that use it.
+macro_rules! kernels {
+    ($lanes:ty, $activations:ident, $sums:ident $(, $feature:literal)?) => {
+        $(#[target_feature(enable = $feature)])?
+        pub(super) unsafe fn $activations(
+            values: *mut u32,
+            sum: &crate::kernel::Sum,
+            blocks: usize,
+            target: &crate::kernel::Target,
+        ) {
+            // SAFETY: the caller vouches for the same.
+            unsafe { crate::kernel::activations_with::<$lanes>(values, sum, blocks, target) }
+        }
+
+        $(#[target_feature(enable = $feature)])?
+        pub(super) unsafe fn $sums(
+            values: *const u32,
+            sum: &crate::kernel::Sum,
+            out: &mut [[i32; crate::grid::LANES]; crate::kernel::OUTPUTS],
+        ) {
+            // SAFETY: the caller vouches for the same.
+            unsafe { crate::kernel::sums_with::<$lanes>(values, sum, out) }
+        }
+    };
+}
+
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -134,33 +160,6 @@ unsafe fn sums_with<L: Lanes>(values: *const u32, sum: &Sum, out: &mut [[i32; LA
         }
     }
 }
-
-/// Defines the two functions for a way to work and the instructions it needs.
-macro_rules! kernels {
-    ($lanes:ty, $activations:ident, $sums:ident $(, $feature:literal)?) => {
-        $(#[target_feature(enable = $feature)])?
-        pub(super) unsafe fn $activations(
-            values: *mut u32,
-            sum: &crate::kernel::Sum,
-            blocks: usize,
-            target: &crate::kernel::Target,
-        ) {
-            // SAFETY: the caller vouches for the same.
-            unsafe { crate::kernel::activations_with::<$lanes>(values, sum, blocks, target) }
-        }
-
-        $(#[target_feature(enable = $feature)])?
-        pub(super) unsafe fn $sums(
-            values: *const u32,
-            sum: &crate::kernel::Sum,
-            out: &mut [[i32; crate::grid::LANES]; crate::kernel::OUTPUTS],
-        ) {
-            // SAFETY: the caller vouches for the same.
-            unsafe { crate::kernel::sums_with::<$lanes>(values, sum, out) }
-        }
-    };
-}
-pub(crate) use kernels;
 
 /// Panics unless `blocks` of all inputs lie within so many words, and there are as many weights as the sum needs.
 fn check(length: usize, sum: &Sum, blocks: usize) {

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use terrane_format::coder;
+
 use crate::codec::Codec;
 use crate::coefficients::Transform;
 use crate::compand::{Compander, SUBSTEPS, raised_steps};
@@ -55,9 +57,14 @@ impl Scratch {
         result
     }
 
+    /// Words with nothing in them that is needed.
+    pub(crate) fn spare(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.words)
+    }
+
     /// So many words of 0.
     pub(crate) fn words(&mut self, length: usize) -> Vec<u32> {
-        let mut words = std::mem::take(&mut self.words);
+        let mut words = self.spare();
         words.clear();
         words.resize(length, 0);
         words
@@ -429,9 +436,9 @@ impl<S: Stream> Work for CodePhase<'_, S> {
         }
         symbols.resize(indices.len(), 0);
         for ((indices, contexts), symbols) in indices
-            .chunks(LANES)
-            .zip(contexts.chunks(LANES))
-            .zip(symbols.chunks_mut(LANES))
+            .chunks(coder::GROUP)
+            .zip(contexts.chunks(coder::GROUP))
+            .zip(symbols.chunks_mut(coder::GROUP))
         {
             self.stream
                 .symbols(self.model, self.band, indices, contexts, symbols);

@@ -31,6 +31,8 @@ mod network;
 mod picture;
 mod planes;
 mod quantiser;
+#[cfg(test)]
+mod reference;
 pub mod simd;
 mod stream;
 pub mod timing;

@@ -76,6 +76,16 @@ impl Planes {
         Self::with_room(seen, vec![0; length])
     }
 
+    /// The same in other words.
+    pub(crate) fn copied(&self, mut words: Vec<u32>) -> Self {
+        words.clear();
+        words.extend_from_slice(&self.values);
+        Self {
+            values: words,
+            ..*self
+        }
+    }
+
     /// Words of a map.
     pub(crate) fn map_length(seen: &Seen) -> usize {
         Grid::new(seen.image, seen.area).map_length()
@@ -192,9 +202,15 @@ impl Planes {
                     }
                     let parents = parent.row(parent_row.min(parent.height - 1));
                     let shift = 16 * (band % 2);
-                    for (column, word) in (first..).zip(&mut lines[band / 2]) {
-                        let parent = parents[column.min(parents.len() - 1)];
+                    let there = &parents[first.min(parents.len() - 1)..];
+                    let (inside, beyond) =
+                        lines[band / 2].split_at_mut(there.len().min(end - first));
+                    for (word, &parent) in inside.iter_mut().zip(there) {
                         *word |= u32::from(compander.coarse(parent)) << shift;
+                    }
+                    let last = compander.coarse(parents[parents.len() - 1]);
+                    for word in beyond {
+                        *word |= u32::from(last) << shift;
                     }
                 }
             }
@@ -300,23 +316,14 @@ impl SetImage<'_> {
         let first = area.column - left;
         // With one more, so that columns come in pairs.
         let room = (width + 1).next_multiple_of(CHUNK);
-        // Rows with the nearest pixels beyond both ends: one before, two after.
-        let around = |row: isize, line: &mut [N]| {
+        let around = |row: isize| {
             let row = row.saturating_add_unsigned(area.row);
-            let row = image.row(row.clamp(0, image.height as isize - 1) as usize);
-            let number = |value: i64| N::truncated(value.wrapping_mul(unit));
-            line[0] = number(row[first.saturating_sub(1)]);
-            for (pixel, &value) in line[1..=width].iter_mut().zip(&row[first..]) {
-                *pixel = number(value);
-            }
-            for (pixel, column) in line[1 + width..3 + width].iter_mut().zip(first + width..) {
-                *pixel = number(row[column.min(image.width - 1)]);
-            }
+            image.row(row.clamp(0, image.height as isize - 1) as usize)
         };
         let mut lines: [Vec<N>; 4] = std::array::from_fn(|_| vec![N::truncated(0); room + 3]);
         let rows = grid.valid_rows();
         for (line, row) in lines.iter_mut().zip(rows.start - 1..) {
-            around(row, line);
+            set_line(line, around(row), first, width, unit);
         }
         let mut features: [Vec<u32>; FEATURES] = std::array::from_fn(|_| vec![0; room]);
         let mut sums = [0_u64; FEATURES];
@@ -341,13 +348,26 @@ impl SetImage<'_> {
                 }
             }
             lines.rotate_left(1);
-            around(row + 3, &mut lines[3]);
+            set_line(&mut lines[3], around(row + 3), first, width, unit);
         }
         let count = (grid.width() * grid.height()) as u64;
         for (constant, sum) in planes.constants[FEATURE_MEAN..].iter_mut().zip(sums) {
             let mean = sum.checked_div(count).unwrap_or(0);
             *constant = compander.fine(mean.cast_signed()) as u8;
         }
+    }
+}
+
+/// Some pixels of a row with the nearest ones beyond both ends: one before, two after.
+#[inline(always)]
+fn set_line<N: Number>(line: &mut [N], row: &[i64], first: usize, width: usize, unit: i64) {
+    let number = |value: i64| N::truncated(value.wrapping_mul(unit));
+    line[0] = number(row[first.saturating_sub(1)]);
+    for (pixel, &value) in line[1..=width].iter_mut().zip(&row[first..first + width]) {
+        *pixel = number(value);
+    }
+    for (pixel, column) in line[1 + width..3 + width].iter_mut().zip(first + width..) {
+        *pixel = number(row[column.min(row.len() - 1)]);
     }
 }
 

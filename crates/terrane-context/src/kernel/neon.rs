@@ -11,7 +11,7 @@ use std::arch::aarch64::{
 };
 use std::arch::asm;
 
-use super::{Lanes, OUTPUTS, SHIFT, kernels};
+use super::{Lanes, OUTPUTS, SHIFT};
 use crate::grid::LANES;
 
 /// Words of a register.

@@ -6,7 +6,7 @@ use std::arch::wasm32::{
     i32x4_shuffle, i32x4_splat, i64x2_shuffle, v128, v128_and, v128_load, v128_store,
 };
 
-use super::{Lanes, OUTPUTS, SHIFT, kernels};
+use super::{Lanes, OUTPUTS, SHIFT};
 use crate::grid::LANES;
 
 /// Words of a register.

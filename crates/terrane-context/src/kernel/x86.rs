@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_srai_epi16, _mm512_storeu_si512,
 };
 
-use super::{Lanes, OUTPUTS, SHIFT, kernels};
+use super::{Lanes, OUTPUTS, SHIFT};
 use crate::grid::LANES;
 
 /// 64 positions in four registers.
