@@ -1,4 +1,4 @@
-//! Times one tile through networks of random weights: `speed WIDTHS…`, each `trunk,blocks,band,band_blocks,hidden,last,dequantiser,reach`.
+//! Times one tile through networks of random weights: `speed WIDTHS…`, each `trunk,blocks,band,band_blocks,look,hidden,last,dequantiser,dequantiser_blocks,reach`.
 //!
 //! The tile is made up: 256 × 256 heights that take about 0.8 bits each. Prints the median of 30 runs, in milliseconds, of encoding and
 //! decoding (and the quickest, for machines that have other things to do) and of their parts.
@@ -142,22 +142,26 @@ fn main() {
             blocks,
             band,
             band_blocks,
+            look,
             hidden,
             last,
             dequantiser,
+            dequantiser_blocks,
             reach,
         ] = &numbers[..]
         else {
-            panic!("eight widths, not {text}");
+            panic!("ten widths, not {text}");
         };
         let widths = Widths {
             trunk,
             blocks,
             band,
             band_blocks,
+            look,
             hidden,
             last,
             dequantiser,
+            dequantiser_blocks,
             reach,
         };
         let codec = codec(widths);

@@ -323,9 +323,11 @@ mod tests {
             blocks: 0,
             band: 0,
             band_blocks: 0,
+            look: 0,
             hidden: 4,
             last: 0,
             dequantiser: 0,
+            dequantiser_blocks: 0,
             reach: 1,
         };
         let layers: Vec<LayerWeights> = widths

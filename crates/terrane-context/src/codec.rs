@@ -339,10 +339,12 @@ mod tests {
             blocks: 1,
             band: 8,
             band_blocks: 1,
+            look: 1,
             hidden: 12,
             last: 8,
             dequantiser: 8,
-            reach: 2,
+            dequantiser_blocks: 1,
+            reach: 4,
         };
         let mut state = 1_u64;
         let mut random = |below: u64| {

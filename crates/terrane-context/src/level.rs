@@ -87,10 +87,17 @@ enum Extent {
     Own,
 }
 
+impl Extent {
+    /// Where a layer is needed that others see within a radius, or only at the position.
+    fn seen_within(radius: usize) -> Self {
+        if radius > 0 { Self::Valid } else { Self::Own }
+    }
+}
+
 /// A convolution of maps to maps.
 struct Convolution<'a> {
     layer: Rounded<'a>,
-    sources: [Range<usize>; 2],
+    sources: [Range<usize>; 3],
     target: usize,
     is_residual: bool,
     extent: Extent,
@@ -143,7 +150,7 @@ fn residual_blocks<'a>(
     for (index, [first, second]) in blocks.enumerate() {
         Convolution {
             layer: first,
-            sources: [maps.clone(), NONE],
+            sources: [maps.clone(), NONE, NONE],
             target: inside,
             is_residual: false,
             extent: Extent::Valid,
@@ -151,7 +158,7 @@ fn residual_blocks<'a>(
         .run(planes, inputs);
         Convolution {
             layer: second,
-            sources: [inside..inside + maps.len(), NONE],
+            sources: [inside..inside + maps.len(), NONE, NONE],
             target: maps.start,
             is_residual: true,
             extent: if index + 1 == count {
@@ -168,19 +175,14 @@ fn residual_blocks<'a>(
 pub(crate) fn trunk(network: &Network, planes: &mut Planes, scratch: &mut Scratch) {
     let (widths, layout) = (network.widths, network.layout());
     let maps = layout.trunk..layout.trunk + widths.trunk / GROUP;
-    // Layers of bands look around; heads do not.
-    let extent = if widths.band > 0 {
-        Extent::Valid
-    } else {
-        Extent::Own
-    };
+    let extent = Extent::seen_within(widths.band.max(widths.look).max(widths.dequantiser_blocks));
     let bias = network.first().rounded_bias(&planes.constants);
     Convolution {
         layer: Rounded {
             layer: network.first(),
             bias: &bias,
         },
-        sources: [0..INPUT_MAPS, NONE],
+        sources: [0..INPUT_MAPS, NONE, NONE],
         target: layout.trunk,
         is_residual: false,
         extent: if widths.blocks == 0 {
@@ -217,14 +219,11 @@ fn band_features(network: &Network, planes: &mut Planes, scratch: &mut Scratch, 
             } else {
                 NONE
             },
+            NONE,
         ],
         target: layout.band,
         is_residual: false,
-        extent: if widths.band_blocks == 0 {
-            Extent::Own
-        } else {
-            Extent::Valid
-        },
+        extent: Extent::seen_within(widths.band_blocks.max(widths.look)),
     }
     .run(planes, &mut scratch.inputs);
     let blocks = (0..widths.band_blocks).map(|block| network.band_block(band, block));
@@ -234,7 +233,7 @@ fn band_features(network: &Network, planes: &mut Planes, scratch: &mut Scratch, 
         blocks,
         &maps,
         layout.inside,
-        Extent::Own,
+        Extent::seen_within(widths.look),
     );
 }
 
@@ -334,7 +333,9 @@ fn contexts_of(
     let inputs = &mut scratch.inputs;
     inputs.clear();
     let features = first_map..first_map + widths.features() / GROUP;
-    inputs.extend(features.map(|map| grid.phase(map, phase)));
+    for at in window(widths.look as isize) {
+        inputs.extend(features.clone().map(|map| grid.neighbour(map, phase, at)));
+    }
     inputs.extend(codec.taps[head].iter().map(|tap| {
         let map = SYMBOL_MAP + tap.group;
         grid.neighbour(map, phase, [tap.down, tap.right])
@@ -467,9 +468,28 @@ pub(crate) fn dequantised(
     scratch: &mut Scratch,
     bands: &[Matrix<i64>; BANDS],
 ) -> Option<[Matrix<i64>; BANDS]> {
-    let [first, second] = network.dequantiser()?;
+    let [first, last] = network.dequantiser()?;
     let (widths, layout, grid) = (network.widths, network.layout(), planes.grid);
     let trunk = layout.trunk..layout.trunk + widths.trunk / GROUP;
+    let has_maps = widths.dequantiser_blocks > 0;
+    let maps = layout.band..layout.band + widths.dequantiser / GROUP;
+    if has_maps {
+        Convolution {
+            layer: first,
+            sources: [
+                trunk.clone(),
+                SYMBOL_MAP..SYMBOL_MAP + 1,
+                SYMBOL_MAP + 1..SYMBOL_MAP + 2,
+            ],
+            target: maps.start,
+            is_residual: false,
+            extent: Extent::Valid,
+        }
+        .run(planes, &mut scratch.inputs);
+        let blocks = (0..widths.dequantiser_blocks).map(|block| network.dequantiser_block(block));
+        let inputs = &mut scratch.inputs;
+        residual_blocks(planes, inputs, blocks, &maps, layout.inside, Extent::Own);
+    }
     let room = layout.maps * grid.map_length();
     let between: Vec<usize> = (0..widths.dequantiser / GROUP)
         .map(|group| room + group * LANES)
@@ -485,22 +505,28 @@ pub(crate) fn dequantised(
     for phase in 0..PHASES.len() {
         let span = grid.span(&grid.own(phase));
         inputs.clear();
-        for at in window(radius) {
-            inputs.extend(trunk.clone().map(|map| grid.neighbour(map, phase, at)));
-        }
-        for map in SYMBOL_MAP..SYMBOL_MAP + 2 {
-            inputs.extend(window(1).map(|at| grid.neighbour(map, phase, at)));
+        if has_maps {
+            inputs.extend(maps.clone().map(|map| grid.phase(map, phase)));
+        } else {
+            for at in window(radius) {
+                inputs.extend(trunk.clone().map(|map| grid.neighbour(map, phase, at)));
+            }
+            for map in SYMBOL_MAP..SYMBOL_MAP + 2 {
+                inputs.extend(window(1).map(|at| grid.neighbour(map, phase, at)));
+            }
         }
         for offsets in &mut scratch.offsets {
             offsets[phase].resize(span.len().next_multiple_of(LANES), 0);
         }
         let mut sums = [[0; LANES]; OUTPUTS];
         for (block, start) in span.step_by(LANES).enumerate() {
-            let sources = (&inputs[..], start);
-            first
-                .layer
-                .activations(&mut planes.values, first.bias, sources, 1, &target);
-            second.layer.sums(&planes.values, (&between, 0), &mut sums);
+            let mut sources = (&inputs[..], start);
+            if !has_maps {
+                let layer = first.layer;
+                layer.activations(&mut planes.values, first.bias, sources, 1, &target);
+                sources = (&between, 0);
+            }
+            last.layer.sums(&planes.values, sources, &mut sums);
             for (offsets, sums) in scratch.offsets.iter_mut().zip(&sums) {
                 let offsets = offsets[phase].as_chunks_mut().0;
                 simd::run(Offsets {

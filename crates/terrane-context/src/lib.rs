@@ -57,4 +57,4 @@ pub use picture::{Part, Picture};
 pub use planes::{CHANNELS, CONSTANTS, GROUP, Planes};
 pub use quantiser::Quantiser;
 pub use wavelet::{BANDS, GROWTH, Subbands};
-pub use widths::{LayerShape, MAX_BLOCKS, MAX_WIDTH, SUMS, SymbolTap, WINDOW, Widths};
+pub use widths::{LayerShape, MAX_BLOCKS, MAX_REACH, MAX_WIDTH, SUMS, SymbolTap, WINDOW, Widths};

@@ -137,7 +137,7 @@ pub(crate) struct Layout {
     pub(crate) trunk: usize,
     /// Of the layer inside a residual block.
     pub(crate) inside: usize,
-    /// Of a band's features.
+    /// Of a band's features, and after them of the dequantiser.
     pub(crate) band: usize,
     /// All maps.
     pub(crate) maps: usize,
@@ -185,17 +185,24 @@ impl Network {
             hidden,
             last,
             dequantiser,
+            dequantiser_blocks,
             ..
         } = self.widths;
         let in_trunk = if blocks > 0 { trunk } else { 0 };
         let in_band = if band_blocks > 0 { band } else { 0 };
+        // What a dequantiser without blocks makes is used at once.
+        let in_dequantiser = if dequantiser_blocks > 0 {
+            dequantiser
+        } else {
+            0
+        };
         let inside = MAPS + trunk / GROUP;
-        let first_band = inside + in_trunk.max(in_band) / GROUP;
+        let first_band = inside + in_trunk.max(in_band).max(in_dequantiser) / GROUP;
         Layout {
             trunk: MAPS,
             inside,
             band: first_band,
-            maps: first_band + band / GROUP,
+            maps: first_band + band.max(in_dequantiser) / GROUP,
             room: (hidden + last).max(dequantiser) / GROUP * LANES,
         }
     }
@@ -245,10 +252,20 @@ impl Network {
         (first..first + per_head).map(|index| self.layer(index))
     }
 
-    /// The two layers of the dequantiser, where there is one.
+    fn first_of_dequantiser(&self) -> usize {
+        self.layers.len() - 2 - 2 * self.widths.dequantiser_blocks
+    }
+
+    /// The first and the last layer of the dequantiser, where there is one.
     pub(crate) fn dequantiser(&self) -> Option<[Rounded<'_>; 2]> {
-        let first = self.layers.len().checked_sub(2)?;
-        (self.widths.dequantiser > 0).then(|| [0, 1].map(|layer| self.layer(first + layer)))
+        (self.widths.dequantiser > 0).then(|| {
+            [self.first_of_dequantiser(), self.layers.len() - 1].map(|index| self.layer(index))
+        })
+    }
+
+    /// The two layers of a block of the dequantiser.
+    pub(crate) fn dequantiser_block(&self, block: usize) -> [Rounded<'_>; 2] {
+        [0, 1].map(|layer| self.layer(self.first_of_dequantiser() + 1 + 2 * block + layer))
     }
 }
 

@@ -8,6 +8,8 @@ use crate::wavelet::BANDS;
 pub const MAX_WIDTH: usize = 512;
 /// The most residual blocks that a file may ask for in one place.
 pub const MAX_BLOCKS: usize = 16;
+/// The largest radius in which a head sees symbols: what grids have room for.
+pub const MAX_REACH: usize = 4;
 /// Positions that a convolution sees: three by three.
 pub const WINDOW: usize = 9;
 /// Sums that a head and a dequantiser end with.
@@ -25,13 +27,17 @@ pub struct Widths {
     pub band: usize,
     /// Residual blocks of a band.
     pub band_blocks: usize,
+    /// Radius of the neighbourhood in which a head sees the features: 0 or 1.
+    pub look: usize,
     /// Of a head's first layer.
     pub hidden: usize,
     /// Of a head's second layer; 0 for none.
     pub last: usize,
     /// Of the dequantiser; 0 for none.
     pub dequantiser: usize,
-    /// Radius of the neighbourhood in which a head sees symbols of its own band: 1 or 2.
+    /// Residual blocks of the dequantiser.
+    pub dequantiser_blocks: usize,
+    /// Radius of the neighbourhood in which a head sees symbols of its own band, from 1.
     pub reach: usize,
 }
 
@@ -79,10 +85,13 @@ impl Widths {
             && self.blocks <= MAX_BLOCKS
             && self.band_blocks <= MAX_BLOCKS
             && (self.band > 0 || self.band_blocks == 0)
-            && (1..=2).contains(&self.reach)
+            && (self.band.min(self.dequantiser) > 0 || self.dequantiser_blocks == 0)
+            && self.dequantiser_blocks <= MAX_BLOCKS
+            && self.look <= 1
+            && (1..=MAX_REACH).contains(&self.reach)
     }
 
-    /// Channels that a head sees at its position.
+    /// Channels of the features that a head sees.
     pub fn features(&self) -> usize {
         if self.band > 0 { self.band } else { self.trunk }
     }
@@ -141,7 +150,9 @@ impl Widths {
         }
         for band in 0..BANDS {
             for phase in 0..PHASES.len() {
-                let mut inputs = self.features() + GROUP * self.symbol_taps(band, phase).len();
+                let window = if self.look > 0 { WINDOW } else { 1 };
+                let taps = self.symbol_taps(band, phase).len();
+                let mut inputs = window * self.features() + GROUP * taps;
                 for (index, outputs) in self.head_outputs().enumerate() {
                     push(format!("head.{band}.{phase}.{index}"), inputs, outputs);
                     inputs = outputs;
@@ -152,7 +163,12 @@ impl Widths {
             let trunk = if self.band > 0 { WINDOW } else { 1 } * self.trunk;
             let inputs = trunk + WINDOW * 2 * GROUP;
             push("dequantiser.0".into(), inputs, self.dequantiser);
-            push("dequantiser.1".into(), self.dequantiser, SUMS);
+            for index in 0..2 * self.dequantiser_blocks {
+                let name = format!("dequantiser.{}", 1 + index);
+                push(name, WINDOW * self.dequantiser, self.dequantiser);
+            }
+            let name = format!("dequantiser.{}", 1 + 2 * self.dequantiser_blocks);
+            push(name, self.dequantiser, SUMS);
         }
         layers
     }
@@ -174,8 +190,10 @@ mod tests {
         band: 0,
         band_blocks: 0,
         hidden: 8,
+        look: 0,
         last: 0,
         dequantiser: 4,
+        dequantiser_blocks: 0,
         reach: 1,
     };
 
@@ -214,6 +232,18 @@ mod tests {
         assert_eq!(shape(&large, "head.0.2.0"), Some((12 + 4 * 12, 8)));
         assert_eq!(shape(&large, "head.2.3.2"), Some((16, 4)));
         assert_eq!(shape(&large, "dequantiser.0"), Some((9 * 8 + 72, 4)));
+        let widest = Widths {
+            look: 1,
+            dequantiser_blocks: 1,
+            reach: 4,
+            ..large
+        };
+        assert!(widest.is_sound());
+        assert_eq!(shape(&widest, "head.0.0.0"), Some((9 * 12, 8)));
+        assert_eq!(shape(&widest, "head.0.1.0"), Some((9 * 12 + 4 * 16, 8)));
+        assert_eq!(shape(&widest, "head.0.3.0"), Some((9 * 12 + 4 * 56, 8)));
+        assert_eq!(shape(&widest, "dequantiser.2"), Some((36, 4)));
+        assert_eq!(shape(&widest, "dequantiser.3"), Some((4, 4)));
         assert!(!Widths { trunk: 6, ..large }.is_sound());
         assert!(!Widths { band: 0, ..large }.is_sound());
     }

@@ -1,7 +1,7 @@
 //! A complete training of the context codec, as TOML with every value stated.
 
 use serde::{Deserialize, Serialize};
-use terrane_context::{GROUP, MAX_BLOCKS, MAX_WIDTH, Widths};
+use terrane_context::{GROUP, MAX_BLOCKS, MAX_REACH, MAX_WIDTH, Widths};
 use terrane_networks::blocks::{Check, SettingError};
 
 use crate::config::{
@@ -53,10 +53,18 @@ impl ContextConfig {
         }
         // Blocks of a band need its layers.
         let band_blocks = if widths.band == 0 { 0 } else { MAX_BLOCKS };
+        let dequantiser_blocks = if widths.dequantiser == 0 { 0 } else { band_blocks };
         for (key, value, min, max) in [
-            ("widths.reach", widths.reach, 1, 2),
+            ("widths.look", widths.look, 0, 1),
+            ("widths.reach", widths.reach, 1, MAX_REACH),
             ("widths.blocks", widths.blocks, 0, MAX_BLOCKS),
             ("widths.band_blocks", widths.band_blocks, 0, band_blocks),
+            (
+                "widths.dequantiser_blocks",
+                widths.dequantiser_blocks,
+                0,
+                dequantiser_blocks,
+            ),
         ] {
             if !(min..=max).contains(&value) {
                 let must = format!("be from {min} to {max}");
