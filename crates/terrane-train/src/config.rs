@@ -352,7 +352,9 @@ mod tests {
                             Experiment::Method(config) => {
                                 limit.require_training(config, &Device::flex())
                             }
-                            Experiment::Context(config) => limit.require_context(config, &Device::flex()),
+                            Experiment::Context(config) => {
+                                limit.require_context(config, &Device::flex())
+                            }
                         });
                     let Err(error) = outcome else {
                         outcomes[0] += 1;

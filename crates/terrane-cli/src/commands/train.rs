@@ -80,8 +80,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             config.train.steps
         }
         Experiment::Context(config) => {
-            context::train(config, &dataset, out, start, &devices[0], &mut report)?;
-            config.train.steps
+            context::train(config, &dataset, out, start, &devices[0], &mut report)?
         }
     };
     drop(progress);

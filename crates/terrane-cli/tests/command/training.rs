@@ -40,8 +40,6 @@ fn a_context_model_is_trained_resumed_and_used() {
         "--set",
         "train.batch=2",
         "--set",
-        "train.samples=32",
-        "--set",
         "train.checkpoint_every=10",
         "--set",
         "train.log_every=1",
@@ -407,10 +405,10 @@ fn configurations_that_cannot_be_are_explained() {
         ),
         (
             "context-fast",
-            "widths.stem=0",
-            "widths.stem must be from 1 to 512",
+            "widths.trunk=0",
+            "widths.trunk must be a multiple of 4 from 4 to 512",
         ),
-        ("context-fast", "train.samples=100000000", "GB of memory"),
+        ("context-fast", "train.batch=100000000", "GB of memory"),
     ] {
         let train = [
             "train", preset, "--data", "tiles", "--out", "run", "--set", setting,

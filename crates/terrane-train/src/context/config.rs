@@ -53,7 +53,11 @@ impl ContextConfig {
         }
         // Blocks of a band need its layers.
         let band_blocks = if widths.band == 0 { 0 } else { MAX_BLOCKS };
-        let dequantiser_blocks = if widths.dequantiser == 0 { 0 } else { band_blocks };
+        let dequantiser_blocks = if widths.dequantiser == 0 {
+            0
+        } else {
+            band_blocks
+        };
         for (key, value, min, max) in [
             ("widths.look", widths.look, 0, 1),
             ("widths.reach", widths.reach, 1, MAX_REACH),

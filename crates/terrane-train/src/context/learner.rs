@@ -9,8 +9,8 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Device, Int, Slice, Tensor, TensorData};
 use terrane_context::{
-    BANDS, CHANNELS, CONSTANTS, GROUP, LayerWeights, MAX_MAGNITUDE, MAX_REACH, PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT,
-    SUMS, SymbolTap, TAIL_RATIO, TAILS, WEIGHT_UNIT, Widths, scale,
+    BANDS, CHANNELS, CONSTANTS, GROUP, LayerWeights, MAX_MAGNITUDE, MAX_REACH, PHASES,
+    SCALE_AT_ZERO, SCALE_PER_UNIT, SUMS, SymbolTap, TAIL_RATIO, TAILS, WEIGHT_UNIT, Widths, scale,
 };
 use terrane_networks::init::Init;
 use terrane_networks::tape::{Recording, kept};
@@ -76,9 +76,8 @@ impl Upload {
     pub(crate) fn new(batch: Batch, device: &Device) -> Self {
         let count = batch.count;
         let canvas = |channels: usize| [count, HEIGHT, WIDTH, channels];
-        let column = |values: Vec<f32>| {
-            Tensor::from_data(TensorData::new(values, [count, 1, 1, 1]), device)
-        };
+        let column =
+            |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [count, 1, 1, 1]), device);
         let bytes = TensorData::new(batch.bytes, canvas(BYTES));
         let symbols = TensorData::new(batch.symbols, canvas(BANDS));
         let constants = TensorData::new(batch.constants, [count, PLACES.len(), CONSTANTS]);
@@ -239,8 +238,18 @@ impl<'a> Pass<'a> {
             .permute([0, 3, 1, 2])
     }
 
-    fn convolved(x: Tensor<4>, kernel: Tensor<4>, bias: Option<Tensor<1>>, groups: usize) -> Tensor<4> {
-        conv2d(x, kernel, bias, ConvOptions::new([1, 1], [1, 1], [1, 1], groups))
+    fn convolved(
+        x: Tensor<4>,
+        kernel: Tensor<4>,
+        bias: Option<Tensor<1>>,
+        groups: usize,
+    ) -> Tensor<4> {
+        conv2d(
+            x,
+            kernel,
+            bias,
+            ConvOptions::new([1, 1], [1, 1], [1, 1], groups),
+        )
     }
 
     fn masked(&self, x: Tensor<4>, valid: &Tensor<4>) -> Tensor<4> {
@@ -262,11 +271,8 @@ impl<'a> Pass<'a> {
         let bias = bias + self.raised_bias("trunk.0").unsqueeze();
         let device = canvases.valid.device();
         let map = TensorData::new(level_map(), [1, POSITIONS, PLACES.len()]);
-        let map = kept(Tensor::<3>::from_data(map, &device).expand([
-            windows,
-            POSITIONS,
-            PLACES.len(),
-        ]));
+        let map =
+            kept(Tensor::<3>::from_data(map, &device).expand([windows, POSITIONS, PLACES.len()]));
         let bias = map.matmul(kept(bias.reshape([windows, PLACES.len(), width])));
         let bias = channels_first(bias.reshape([windows, HEIGHT, WIDTH, width]));
         let mut x = self.masked(sums + bias, &canvases.valid);
@@ -285,7 +291,10 @@ impl<'a> Pass<'a> {
                 .iter()
                 .map(|names| Self::kernel(&self.weight(&names[layer]), 0, channels))
                 .collect();
-            let biases = names.iter().map(|names| self.raised_bias(&names[layer])).collect();
+            let biases = names
+                .iter()
+                .map(|names| self.raised_bias(&names[layer]))
+                .collect();
             let bias = Tensor::cat(biases, 0);
             Self::convolved(x, Tensor::cat(kernels, 0), Some(bias), names.len())
         };
@@ -324,9 +333,8 @@ impl<'a> Pass<'a> {
             &canvases.valid,
         );
         for block in 0..self.widths.band_blocks {
-            let names = [0, 1, 2].map(|band| {
-                [1, 2].map(|layer| format!("band.{band}.{}", layer + 2 * block))
-            });
+            let names = [0, 1, 2]
+                .map(|band| [1, 2].map(|layer| format!("band.{band}.{}", layer + 2 * block)));
             x = self.block(x, &canvases.valid, &names);
         }
         x
@@ -381,7 +389,9 @@ impl<'a> Pass<'a> {
                         .collect();
                     let count = known.len();
                     if !seen.as_ref().is_some_and(|(others, _)| *others == taps) {
-                        let symbols = taps.iter().map(|tap| neighbour(&padded, tap, [row, column]));
+                        let symbols = taps
+                            .iter()
+                            .map(|tap| neighbour(&padded, tap, [row, column]));
                         let symbols = Tensor::cat(symbols.collect(), 3);
                         let rows = windows * POSITIONS / PHASES.len();
                         seen = Some((taps, kept(symbols.reshape([rows, count]))));
@@ -504,8 +514,16 @@ fn neighbour(padded: &Tensor<4>, tap: &SymbolTap, [row, column]: [usize; 2]) -> 
     let (top, left) = (start(row, tap.down), start(column, tap.right));
     let slices = [
         Slice::from(..),
-        Slice::new(top as isize, Some((top + rows - 2 * BORDER - row) as isize), 2),
-        Slice::new(left as isize, Some((left + columns - 2 * BORDER - column) as isize), 2),
+        Slice::new(
+            top as isize,
+            Some((top + rows - 2 * BORDER - row) as isize),
+            2,
+        ),
+        Slice::new(
+            left as isize,
+            Some((left + columns - 2 * BORDER - column) as isize),
+            2,
+        ),
         Slice::from(GROUP * tap.group..GROUP * (tap.group + 1)),
     ];
     padded.clone().slice(slices)
@@ -537,9 +555,7 @@ fn bits(sums: Tensor<2>, symbols: Tensor<1>) -> Tensor<1> {
     let index = kept(kept(index).clamp(0.0, MAX_SCALE));
     let octave = (scale(6.0) / scale(0.0)).ln() / 6.0;
     // One over the scale.
-    let sharpness = kept(
-        kept(index.mul_scalar(-octave).exp()).mul_scalar(1.0 / scale(0.0)),
-    );
+    let sharpness = kept(kept(index.mul_scalar(-octave).exp()).mul_scalar(1.0 / scale(0.0)));
     let mean = kept(output(0)).clamp(-3.0, 3.0);
     let distance = kept((symbols * sharpness.clone() - mean).abs());
     let half = kept(sharpness.mul_scalar(0.5));
@@ -565,7 +581,9 @@ fn bits(sums: Tensor<2>, symbols: Tensor<1>) -> Tensor<1> {
     let ratio = kept(kept(tail - middle.clone()).clamp_max(FAR).exp());
     let mixed = kept(kept(weight * ratio.sub_scalar(1.0)).add_scalar(1.0));
     let probability = kept(kept(middle + mixed.log()).exp());
-    kept(probability.add_scalar(LEAST)).log().mul_scalar(-std::f64::consts::LOG2_E)
+    kept(probability.add_scalar(LEAST))
+        .log()
+        .mul_scalar(-std::f64::consts::LOG2_E)
 }
 
 /// The logarithm of what a logistic distribution has within half a step around a distance from its mean, both in scales:
@@ -779,15 +797,11 @@ mod tests {
                 let (bytes, _) = codec.encode(&drawn.tile, drawn.effort, 0);
                 let mut batch = Batch::new(1);
                 batch.set(0, &drawn, &mut Random::new(seed, 1));
-                let own: usize = batch.bytes.chunks(BYTES).map(|b| b[OWN..OWN + 3].iter().map(|&x| x as usize).sum::<usize>()).sum();
-                let nz = batch.symbols.iter().filter(|&&s| s != 0).count();
-                let mags: f64 = batch.symbols.iter().map(|&s| f64::from(s).abs()).sum();
-                eprintln!("own {own} nonzero {nz} sum {mags} share {}", batch.share[0] * 65536.0);
                 let canvases = Canvases::new(&Upload::new(batch, &device), &device);
                 let (losses, _) = learner.losses(&widths, &canvases, Differentiation::Burn);
                 let rate: f64 = losses.rate.inner().into_scalar::<f32>().into();
                 let coded = bytes.len() as f64 * 8.0 / (256.0 * 256.0);
-                eprintln!("{rate} {coded}");
+                assert!((rate / coded - 1.0).abs() < 0.03, "{rate} {coded}");
             }
         }
     }

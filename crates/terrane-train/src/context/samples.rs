@@ -160,8 +160,7 @@ impl Batch {
                 .map(|band| band.map(|value| drawn.effort.nearest(value)));
             if let Some(place) = PLACES.get(finer) {
                 let area = crop(&low, place, drawn.is_at_edge, random);
-                let scaled =
-                    (unit != SUBSTEPS).then(|| low.map(|value| value * (SUBSTEPS / unit)));
+                let scaled = (unit != SUBSTEPS).then(|| low.map(|value| value * (SUBSTEPS / unit)));
                 let seen = scaled.as_ref().unwrap_or(&low);
                 let planes = Planes::new(seen, area, parents.as_ref(), finer, is_lossless);
                 let first = (window * PLACES.len() + finer) * CONSTANTS;

@@ -37,7 +37,7 @@ const COUNTED: Quantiser = Quantiser {
     dead_zone: 0.05,
 };
 
-/// Trains a model and writes a run's folder, as [`crate::training::train()`] does for the methods.
+/// Trains a model and writes a run's folder, as [`crate::training::train()`] does for the methods; gives back the steps done.
 pub fn train(
     config: &ContextConfig,
     dataset: &Dataset,
@@ -45,7 +45,7 @@ pub fn train(
     start: Start,
     device: &Device,
     progress: &mut dyn FnMut(Progress),
-) -> Result<()> {
+) -> Result<usize> {
     config.check().map_err(ConfigError::from)?;
     Log::check(folder, start, dataset)?;
     let settings = config.train;
@@ -157,7 +157,8 @@ pub fn train(
         counts = count(&codec(config, &best, &counts)?, config, &tiles, side);
     }
     let bytes = model_bytes(config, &best, &counts)?;
-    checkpoint::write_bytes(&folder.join(MODEL), &bytes, Existing::Replace)
+    checkpoint::write_bytes(&folder.join(MODEL), &bytes, Existing::Replace)?;
+    Ok(optimiser.state().steps)
 }
 
 /// The tiles that are learned from.

@@ -40,10 +40,9 @@ pub(crate) fn rounded<const D: usize>(
     [least, largest]: [i64; 2],
 ) -> Tensor<D> {
     let primitive = tensor.try_into_primitive::<LibTorch>().expect(INVARIANT);
-    let rounded =
-        primitive
-            .tensor
-            .fake_quantize_per_tensor_affine(1.0 / unit, 0, least, largest);
+    let rounded = primitive
+        .tensor
+        .fake_quantize_per_tensor_affine(1.0 / unit, 0, least, largest);
     Tensor::from_primitive::<LibTorch>(TchTensor::new(rounded))
 }
 

@@ -56,7 +56,10 @@ impl ScheduleConfig {
         match *self {
             Self::Cosine { warmup_steps, .. } => {
                 let after = step.saturating_sub(warmup_steps) as f64;
-                self.rate_at(step, after / (steps - warmup_steps.min(steps)).max(1) as f64)
+                self.rate_at(
+                    step,
+                    after / (steps - warmup_steps.min(steps)).max(1) as f64,
+                )
             }
             Self::Drop { .. } => self.rate_at(step, step as f64 / steps as f64),
         }
