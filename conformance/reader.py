@@ -1065,7 +1065,7 @@ class ContextCodec:
         return ((f"{name}.{1 + i}", (9 * channels, channels)) for i in range(2 * blocks))
 
     def symbols_seen(self, band, phase):
-        """The groups of symbols that a head sees, each with its taps."""
+        """The sets of symbols that a head sees, each with its taps."""
         near, alone = taps(1), not self.sizes["band"]
         more = near if alone and band == 1 else []
         own = [tap for tap in taps(self.sizes["reach"]) if is_known(phase, *tap) or tap in more]
@@ -1123,7 +1123,7 @@ class ContextCodec:
             if not rows or not columns:
                 continue
             sources = [grid.around(features, taps(self.sizes["look"]), rows, columns)]
-            sources += [grid.around(seen[group], near, rows, columns) for group, near in self.symbols_seen(band, phase)]
+            sources += [grid.around(seen[which], near, rows, columns) for which, near in self.symbols_seen(band, phase)]
             values = self.activations(f"head.{band}.{phase}.0", chain(*sources))
             if self.sizes["last"]:
                 values = self.activations(f"head.{band}.{phase}.1", [values])
