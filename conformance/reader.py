@@ -358,7 +358,7 @@ class Head:
 # Section 11: the entropy coder
 
 
-class Decoder:
+class EntropyDecoder:
     """Decodes one coded stream."""
 
     LOWEST = 2**18  # a state below takes a word
@@ -374,7 +374,7 @@ class Decoder:
     @staticmethod
     def of_picture(data):
         """Decodes the stream of a picture, which has lanes by its length."""
-        return Decoder(data, 1 if len(data) < 2048 else 2 if len(data) < 5120 else 4)
+        return EntropyDecoder(data, 1 if len(data) < 2048 else 2 if len(data) < 5120 else 4)
 
     def take(self, lane):
         """Fills a state up with the next word."""
@@ -450,7 +450,7 @@ def inherited(missing, x0, y0, width, height):
 
 def decode_mask(data, width, height, above=None):
     """Which pixels of a window are missing; `above`: those below missing ones, where there is a tile above."""
-    coder, models = Decoder(data), contexts(1024)
+    coder, models = EntropyDecoder(data), contexts(1024)
     mask = np.zeros((height + 2, width + 5), int).tolist()  # 2 rows above, 3 columns left, 2 right
 
     def follows(x, y):
@@ -536,7 +536,7 @@ def read_integers(coder, width, height, median, missing=None):
 
 def decode_integers(data, width, height, median, missing=None):
     """Integers with a stream of their own."""
-    coder = Decoder(data)
+    coder = EntropyDecoder(data)
     integers = read_integers(coder, width, height, median, missing)
     coder.end()
     return integers
@@ -546,7 +546,7 @@ def decode_symbols(data, coding, bits, model):
     """Symbols of the tokens of a tile, [count, channels]."""
     count, channels = model.count, model.channels
     if coding == 0:
-        coder, tables, symbols = Decoder(data), model.tables[bits], []
+        coder, tables, symbols = EntropyDecoder(data), model.tables[bits], []
         for i in range(count * channels):
             k = coder.symbol(tables[i % channels])
             symbols.append(256 * k + coder.raw(8) - 32768 if bits == 16 else k - (2 ** (bits - 1) - 1))
@@ -575,7 +575,7 @@ class Corrections:
         cursor = Cursor(data)
         self.step, *self.bumps, self.first = cursor.numbers("fBBB")
         require(self.step > 0 and math.isfinite(self.step), "step of the corrections")
-        coder, (height, width) = Decoder(cursor.rest()), missing.shape
+        coder, (height, width) = EntropyDecoder(cursor.rest()), missing.shape
         nothing = np.zeros((-(-height // 4), -(-width // 4)), np.int64)
         self.coarse = self.read(coder, nothing, nothing)
         over_fine = self.coarse.repeat(2, 0).repeat(2, 1)[: -(-height // 2), : -(-width // 2)]
@@ -1198,7 +1198,7 @@ class ContextCodec:
 
     def whole(self, data, width, height, depth, lossless):
         """The picture of a root from its stream (F.2)."""
-        coder, sizes = Decoder.of_picture(data), []
+        coder, sizes = EntropyDecoder.of_picture(data), []
         while max(width, height) > 8:
             sizes.append((width, height))
             width, height = -(-width // 2), -(-height // 2)
@@ -1214,7 +1214,7 @@ class ContextCodec:
 
     def details(self, data, part, width, height, depth):
         """The picture of a tile below a part of another picture from its stream (F.2)."""
-        coder = Decoder.of_picture(data)
+        coder = EntropyDecoder.of_picture(data)
         picture = self.level_below(coder, part, width, height, depth)
         coder.end()
         return picture
