@@ -20,23 +20,23 @@ OVERVIEWS_M = 1e-6  # how far heights of overviews may be off, where the case do
 
 def range_coder():
     """Bits, raw bits, frequencies with a carry, and flags of details."""
-    coder, context = reader.RangeDecoder(bytes.fromhex("59 5B FF D1")), [32768, 32768, 0]
+    coder, context = reader.EntropyDecoder(bytes.fromhex("59 5B FF D1")), [32768, 32768, 0]
     assert [coder.bit(context) for _ in range(8)] == [1, 1, 0, 1, 0, 0, 0, 1] and context == [32767, 32767, 8]
     coder.end()
-    coder = reader.RangeDecoder(bytes.fromhex("12 34 3D CB B0"))
+    coder = reader.EntropyDecoder(bytes.fromhex("12 34 3D CB B0"))
     assert coder.raw(20) == 0x12345
     coder.end()
     for stream, symbols in (
         ("00 01 00 00 FF FD 00 01", [(1, 1), (1, 1), (65535, 1)]),
         ("80 01 7E FE 01", [(32767, 3), (65280, 256), (65280, 256)]),
     ):
-        coder = reader.RangeDecoder(bytes.fromhex(stream))
+        coder = reader.EntropyDecoder(bytes.fromhex(stream))
         for cumulative, frequency in symbols:
             assert cumulative <= coder.decode_target() < cumulative + frequency
             coder.consume(cumulative, frequency)
         coder.end()
     for stream in "DF FE 80", "E0":
-        coder = reader.RangeDecoder(bytes.fromhex(stream))
+        coder = reader.EntropyDecoder(bytes.fromhex(stream))
         assert [coder.raw(1) for _ in range(3)] == [1, 1, 1]
         coder.end()
 

@@ -313,18 +313,20 @@ impl Work for Search<'_> {
 mod tests {
     use super::*;
     use crate::model::{LayerWeights, ProbabilityModel, to_bytes};
-    use crate::network::Widths;
+    use crate::widths::Widths;
 
     const SIDE: usize = 64;
 
     fn distributions() -> Distributions {
         let widths = Widths {
-            radius: 1,
-            stem: 4,
             trunk: 4,
+            blocks: 0,
+            band: 0,
+            band_blocks: 0,
             hidden: 4,
-            last: 4,
+            last: 0,
             dequantiser: 0,
+            reach: 1,
         };
         let layers: Vec<LayerWeights> = widths
             .layers()

@@ -6,32 +6,36 @@ use terrane_format::integers::{self, Prediction};
 use crate::coefficients::{Coefficients, Transform, level_sizes};
 use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
-use crate::level::{Band, InverseTransform, Offsets, Trunk, Trunks};
+use crate::grid::PHASES;
+use crate::level::{InverseTransform, Scratch, code_band, dequantised, trunk};
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
-use crate::network::Scratch;
 use crate::picture::{Part, Picture};
-use crate::planes::{Planes, Taps};
+use crate::planes::{Planes, Seen};
 use crate::quantiser::Quantiser;
 use crate::simd;
 use crate::stream::{Nothing, Reading, Stream, Writing};
+use crate::timing::{Stage, timed};
 use crate::wavelet::{BANDS, Subbands, subband_sizes};
+use crate::widths::SymbolTap;
 use crate::{Error, Result};
 
 /// A model with everything that coding needs.
 #[derive(Debug)]
 pub struct Codec {
     pub(crate) model: ProbabilityModel,
-    pub(crate) taps: Taps,
+    /// The symbols that heads see, by band and phase.
+    pub(crate) taps: Vec<Vec<SymbolTap>>,
 }
 
 impl Codec {
     /// Codes with a model.
     pub fn new(model: ProbabilityModel) -> Self {
-        Self {
-            taps: Taps::new(model.network.widths.radius),
-            model,
-        }
+        let widths = model.network.widths;
+        let taps = (0..BANDS)
+            .flat_map(|band| (0..PHASES.len()).map(move |phase| widths.symbol_taps(band, phase)))
+            .collect();
+        Self { model, taps }
     }
 
     /// Its model.
@@ -92,7 +96,7 @@ impl Codec {
         finer: usize,
     ) -> Result<Picture> {
         let (_, [ll_w, ll_h]) = level_sizes(width, height);
-        let mut decoder = Decoder::new(bytes);
+        let mut decoder = Decoder::grouped(bytes);
         let ll = integers::decode_from(&mut decoder, ll_w, ll_w * ll_h, Prediction::Median, None);
         if ll
             .iter()
@@ -123,7 +127,7 @@ impl Codec {
         finer: usize,
     ) -> (Option<Vec<u8>>, Picture) {
         let mut writing = Writing {
-            encoder: Encoder::default(),
+            encoder: Encoder::grouped(),
             levels: std::slice::from_ref(bands),
             quantiser: quantiser.of(part.picture.transform),
             level: 0,
@@ -131,7 +135,8 @@ impl Codec {
             counts: None,
         };
         let sizes = bands.each_ref().map(|band| [band.width, band.height]);
-        let picture = self.level(&mut writing, part, sizes, 0, finer);
+        let picture =
+            Scratch::with(|scratch| self.level(&mut writing, part, sizes, 0, finer, scratch));
         let bytes = writing.has_symbols.then(|| writing.encoder.finish());
         (bytes, picture)
     }
@@ -145,7 +150,7 @@ impl Codec {
         finer: usize,
     ) -> Result<Picture> {
         let mut reading = Reading {
-            decoder: Decoder::new(bytes),
+            decoder: Decoder::grouped(bytes),
         };
         let picture = self.details(&mut reading, part, size, finer)?;
         reading.decoder.end()?;
@@ -170,7 +175,9 @@ impl Codec {
                 reason: "the picture above it has another size",
             });
         }
-        Ok(self.level(stream, part, sizes, 0, finer))
+        Ok(Scratch::with(|scratch| {
+            self.level(stream, part, sizes, 0, finer, scratch)
+        }))
     }
 
     fn code<S: Stream>(
@@ -183,9 +190,12 @@ impl Codec {
     ) -> Picture {
         let (sizes, _) = level_sizes(width, height);
         let mut picture = Picture::coarsest(ll, transform);
-        for (level, &sizes) in sizes.iter().enumerate().rev() {
-            picture = self.level(stream, picture.whole(), sizes, level, finer + level);
-        }
+        Scratch::with(|scratch| {
+            for (level, &sizes) in sizes.iter().enumerate().rev() {
+                let part = picture.whole();
+                picture = self.level(stream, part, sizes, level, finer + level, scratch);
+            }
+        });
         picture
     }
 
@@ -197,19 +207,13 @@ impl Codec {
         sizes: [[usize; 2]; BANDS],
         level: usize,
         finer: usize,
+        scratch: &mut Scratch,
     ) -> Picture {
-        let mut scratch = Scratch::new(&self.model.network);
         // Planes and trunk are only needed where a band has symbols.
         let mut context = None;
-        let bands = self.bands(
-            stream,
-            part,
-            (level, sizes),
-            finer,
-            &mut context,
-            &mut scratch,
-        );
-        self.refined(part, bands, context.as_ref(), finer, &mut scratch)
+        let level = (level, sizes);
+        let bands = self.bands(stream, part, level, finer, &mut context, scratch);
+        self.refined(part, bands, context, finer, scratch)
     }
 
     /// The symbols of a level; `context` is made where a band has symbols, or taken as it is.
@@ -219,7 +223,7 @@ impl Codec {
         part: Part,
         (level, sizes): (usize, [[usize; 2]; BANDS]),
         finer: usize,
-        context: &mut Option<(Planes, Trunks)>,
+        context: &mut Option<Planes>,
         scratch: &mut Scratch,
     ) -> [Matrix<i64>; BANDS] {
         let mut bands = sizes.map(|[width, height]| Matrix::new(width, height));
@@ -228,50 +232,39 @@ impl Codec {
                 continue;
             }
             let scratch = &mut *scratch;
-            let (planes, trunks) =
-                context.get_or_insert_with(|| self.context(part, finer, scratch));
-            simd::run(Band {
-                codec: self,
-                stream,
-                scratch,
-                planes,
-                trunks,
-                number,
-                symbols,
-            });
+            let planes = context.get_or_insert_with(|| self.context(part, finer, scratch));
+            code_band(self, stream, planes, scratch, number, symbols);
         }
         bands
     }
 
     /// What a level's contexts are derived from: its planes and the trunk, which need none of its symbols.
-    pub(crate) fn context(
-        &self,
-        part: Part,
-        finer: usize,
-        scratch: &mut Scratch,
-    ) -> (Planes, Trunks) {
+    pub(crate) fn context(&self, part: Part, finer: usize, scratch: &mut Scratch) -> Planes {
         let above = part.picture;
-        let substeps = above.transform.substeps();
-        let scaled = (substeps != SUBSTEPS).then(|| {
-            let factor = SUBSTEPS / substeps;
-            above.seen.map(|value| value.wrapping_mul(factor))
+        let network = &self.model.network;
+        let mut planes = timed(Stage::Planes, || {
+            let seen = Seen {
+                image: &above.seen,
+                unit: SUBSTEPS / above.transform.substeps(),
+                area: part.area,
+                parents: above.bands.as_ref(),
+                finer,
+                is_lossless: above.transform == Transform::Lossless,
+            };
+            let layout = network.layout();
+            let length = layout.maps * Planes::map_length(&seen) + layout.room;
+            Planes::with_room(seen, scratch.words(length))
         });
-        let image = scaled.as_ref().unwrap_or(&above.seen);
-        let planes = Planes::new(image, part.area, above.bands.as_ref(), finer);
-        let trunks = simd::run(Trunk {
-            codec: self,
-            planes: &planes,
-            scratch,
-        });
-        (planes, trunks)
+        timed(Stage::Trunk, || trunk(network, &mut planes, scratch));
+        planes
     }
 
-    /// The picture after a level.
+    /// The picture after a level; `context` is there where it has offsets.
     pub(crate) fn refined(
         &self,
         part: Part,
         bands: [Matrix<i64>; BANDS],
-        context: Option<&(Planes, Trunks)>,
+        mut context: Option<Planes>,
         finer: usize,
         scratch: &mut Scratch,
     ) -> Picture {
@@ -281,36 +274,39 @@ impl Codec {
         } = part;
         let transform = above.transform;
         let substeps = transform.substeps();
-        let rounded = bands
-            .each_ref()
-            .map(|band| band.map(|symbol| symbol.wrapping_mul(substeps)));
+        let rounded = || {
+            bands
+                .each_ref()
+                .map(|band| band.map(|symbol| symbol.wrapping_mul(substeps)))
+        };
         let inverse = |ll, bands| {
             let subbands = Subbands { ll, bands };
-            simd::run(InverseTransform {
-                subbands,
-                transform,
+            timed(Stage::Transform, || {
+                simd::run(InverseTransform {
+                    subbands,
+                    transform,
+                })
             })
         };
-        let decoded = above.decoded.as_ref().map(|decoded| {
-            let mut bands = rounded.clone();
-            if let Some((planes, trunks)) = context {
-                simd::run(Offsets {
-                    codec: self,
-                    scratch,
-                    planes,
-                    trunks,
-                    bands: &mut bands,
-                });
-            }
-            inverse(decoded.cropped(area), bands)
-        });
-        // At the finest level nobody looks at it.
-        let is_last = finer == 0 && decoded.is_some();
+        // At the finest level nobody looks at what has no offsets.
+        let is_last = finer == 0 && above.decoded.is_some();
         let seen = if is_last {
             Matrix::new(0, 0)
         } else {
-            inverse(above.seen.cropped(area), rounded)
+            inverse(above.seen.cropped(area), rounded())
         };
+        let decoded = above.decoded.as_ref().map(|decoded| {
+            let with_offsets = context.as_mut().and_then(|planes| {
+                timed(Stage::Dequantiser, || {
+                    dequantised(&self.model.network, planes, scratch, &bands)
+                })
+            });
+            let bands = with_offsets.unwrap_or_else(rounded);
+            inverse(decoded.cropped(area), bands)
+        });
+        if let Some(planes) = context {
+            scratch.keep(planes);
+        }
         Picture {
             transform,
             seen,
@@ -322,7 +318,7 @@ impl Codec {
 
 /// Codes the LL band of a picture.
 pub(crate) fn encode_ll(coefficients: &Coefficients) -> (Encoder, Matrix<i64>) {
-    let mut encoder = Encoder::default();
+    let mut encoder = Encoder::grouped();
     let ll = coefficients.ll.map(|value| value.round() as i64);
     let width = coefficients.ll.width;
     integers::encode_to(&mut encoder, &ll.values, width, Prediction::Median, None);
@@ -332,19 +328,21 @@ pub(crate) fn encode_ll(coefficients: &Coefficients) -> (Encoder, Matrix<i64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::Area;
     use crate::model::{LayerWeights, to_bytes};
-    use crate::network::Widths;
-    use crate::planes::Area;
+    use crate::widths::Widths;
 
     /// A network of random weights.
     fn codec() -> Codec {
         let widths = Widths {
-            radius: 1,
-            stem: 12,
-            trunk: 9,
-            hidden: 10,
-            last: 7,
-            dequantiser: 6,
+            trunk: 12,
+            blocks: 1,
+            band: 8,
+            band_blocks: 1,
+            hidden: 12,
+            last: 8,
+            dequantiser: 8,
+            reach: 2,
         };
         let mut state = 1_u64;
         let mut random = |below: u64| {
@@ -447,7 +445,7 @@ mod tests {
             .fold(0, |sum, value| mix(sum, value.cast_unsigned()));
         assert_eq!(
             (bytes, decoded),
-            (6_990_283_880_116_407_260, 3_154_143_558_576_941_956)
+            (11_689_190_635_921_122_027, 3_189_982_433_673_293_274)
         );
     }
 
@@ -516,21 +514,14 @@ mod tests {
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn no_bit_depends_on_the_width_of_registers() {
         let codec = codec();
         let tile = Coefficients::lossy(&hills(120, 77)).unwrap();
-        let all: Vec<_> = simd::limit::ALL
-            .iter()
-            .map(|&limit| {
-                simd::limit::set(limit);
-                codec.encode(&tile, ROUNDED, 0)
-            })
-            .collect();
-        simd::limit::set(simd::limit::AVX512);
-        assert_eq!(all[0], all[1]);
-        assert_eq!(all[0], all[2]);
+        let all = simd::limit::each(|_| codec.encode(&tile, ROUNDED, 0));
+        for other in &all {
+            assert_eq!(other, &all[0]);
+        }
     }
 
     #[test]

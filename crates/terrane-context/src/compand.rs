@@ -1,4 +1,5 @@
-//! The scale on which the network sees numbers: fine around 0 and coarse far out, 127 steps each way.
+//! The scale on which the network sees numbers: fine around 0 and coarse far out, 127 steps each way. A number becomes two:
+//! its positive and its negative part.
 //!
 //! Step `k` begins at `⌈64·sinh((k − ½)/16)⌉` in 1/64 of a quantisation step; the thresholds are written out as
 //! integers because no bit may depend on a machine's `sinh`.
@@ -8,7 +9,11 @@ use std::sync::OnceLock;
 /// Parts of a quantisation step that decoded heights are counted in.
 pub const SUBSTEPS: i64 = 64;
 /// The largest companded value.
-pub(crate) const MAX_COMPANDED: u8 = 127;
+const MAX_COMPANDED: u8 = 127;
+/// Magnitudes in 1/64 steps from this on are all seen as the largest.
+pub(crate) const FAR: i64 = 86_855;
+/// The same in steps.
+const FAR_STEPS: i64 = (FAR + SUBSTEPS - 1) / SUBSTEPS;
 
 /// Where each value from 1 begins.
 const THRESHOLDS: [u32; MAX_COMPANDED as usize] = [
@@ -22,74 +27,83 @@ const THRESHOLDS: [u32; MAX_COMPANDED as usize] = [
     52680, 56078, 59694, 63544, 67643, 72005, 76649, 81592, 86855,
 ];
 
-/// Looks values up.
+/// Looks values up: the positive part in the low byte, the negative part in the high one.
 #[derive(Debug)]
 pub(crate) struct Compander {
-    /// By magnitude in 1/64 steps, up to the last threshold.
-    fine: Vec<u8>,
-    /// By magnitude in steps.
-    coarse: Vec<u8>,
-    /// Of the numbers from −[`NEAR`] on, which are the common ones.
-    near: Vec<f32>,
+    /// By number of 1/64 steps, from −[`FAR`] on; as long as a power of two, so that no index is beyond it.
+    fine: Box<[u16; FINE]>,
+    /// By number of steps, from −[`FAR_STEPS`] on.
+    coarse: Box<[u16; COARSE]>,
 }
 
-/// Numbers of 1/64 steps that are looked up with their sign.
-const NEAR: i64 = 4096;
+const FINE: usize = (2 * FAR as usize + 1).next_power_of_two();
+const COARSE: usize = (2 * FAR_STEPS as usize + 1).next_power_of_two();
 
 impl Compander {
     /// The only one.
     pub(crate) fn get() -> &'static Self {
         static COMPANDER: OnceLock<Compander> = OnceLock::new();
         COMPANDER.get_or_init(|| {
-            let mut fine = Vec::with_capacity(THRESHOLDS[MAX_COMPANDED as usize - 1] as usize + 1);
-            for (value, &threshold) in (0..MAX_COMPANDED).zip(&THRESHOLDS) {
-                fine.resize(threshold as usize, value);
+            let mut fine = vec![0; FINE];
+            let far = FAR as usize;
+            for (value, &threshold) in (1..).zip(&THRESHOLDS) {
+                let threshold = threshold as usize;
+                fine[far + threshold..].fill(value);
+                fine[..=far - threshold].fill(value << 8);
             }
-            fine.push(MAX_COMPANDED);
-            let coarse = (0..)
-                .map_while(|step| fine.get(step * SUBSTEPS as usize).copied())
-                .chain([MAX_COMPANDED])
+            let coarse: Vec<u16> = (0..COARSE as i64)
+                .map(|index| {
+                    let substeps = (index - FAR_STEPS) * SUBSTEPS;
+                    fine[(substeps.clamp(-FAR, FAR) + FAR) as usize]
+                })
                 .collect();
-            let mut compander = Self {
-                fine,
-                coarse,
-                near: Vec::new(),
-            };
-            compander.near = (-NEAR..NEAR)
-                .map(|substeps| compander.far(substeps))
-                .collect();
-            compander
+            Self {
+                fine: array(fine),
+                coarse: array(coarse),
+            }
         })
     }
 
-    /// The value of a number of 1/64 steps, as a float that holds an integer.
+    /// The parts of a number of 1/64 steps.
     #[inline(always)]
-    pub(crate) fn fine(&self, substeps: i64) -> f32 {
-        let near = self.near.get(substeps.wrapping_add(NEAR) as usize);
-        near.copied().unwrap_or_else(|| self.far(substeps))
+    pub(crate) fn fine(&self, substeps: i64) -> u16 {
+        self.fine[(substeps.clamp(-FAR, FAR) + FAR) as usize & (FINE - 1)]
     }
 
-    fn far(&self, substeps: i64) -> f32 {
-        let last = self.fine.len() as u64 - 1;
-        signed(
-            self.fine[substeps.unsigned_abs().min(last) as usize],
-            substeps < 0,
-        )
+    /// The parts of a number of 1/64 steps that was clamped to −[`FAR`] and [`FAR`], and to which [`FAR`] was added.
+    #[inline(always)]
+    pub(crate) fn raised(&self, index: u32) -> u32 {
+        self.fine[index as usize & (FINE - 1)].into()
     }
 
-    /// The value of an integer number of steps.
-    pub(crate) fn coarse(&self, steps: i64) -> f32 {
-        let last = self.coarse.len() as u64 - 1;
-        signed(
-            self.coarse[steps.unsigned_abs().min(last) as usize],
-            steps < 0,
-        )
+    /// The parts of an integer number of steps.
+    #[inline(always)]
+    pub(crate) fn coarse(&self, steps: i64) -> u16 {
+        self.coarse_raised(raised_steps(steps))
+    }
+
+    /// The parts of an integer number of steps from [`raised_steps`].
+    #[inline(always)]
+    pub(crate) fn coarse_raised(&self, index: u16) -> u16 {
+        self.coarse[usize::from(index) & (COARSE - 1)]
     }
 }
 
-fn signed(magnitude: u8, is_negative: bool) -> f32 {
-    let value = f32::from(magnitude);
-    if is_negative { -value } else { value }
+/// A number of steps clamped to where all larger ones are seen alike, and raised by that.
+#[inline(always)]
+pub(crate) fn raised_steps(steps: i64) -> u16 {
+    (steps.clamp(-FAR_STEPS, FAR_STEPS) + FAR_STEPS) as u16
+}
+
+/// As an array; zeros where the length is another, which it is not.
+#[expect(clippy::unnecessary_box_returns, reason = "too large for a stack")]
+fn array<const LENGTH: usize>(values: Vec<u16>) -> Box<[u16; LENGTH]> {
+    Box::try_from(values).unwrap_or_else(|_| Box::new([0; LENGTH]))
+}
+
+/// What the network sees of a symbol: its positive and its negative part.
+pub fn seen_symbol(symbol: i64) -> [u8; 2] {
+    Compander::get().coarse(symbol).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -99,18 +113,20 @@ mod tests {
     #[test]
     fn values_are_those_of_the_curve() {
         let compander = Compander::get();
+        assert_eq!(FAR, i64::from(THRESHOLDS[126]));
         for substeps in (0..90_000_i64).chain([1 << 40, i64::MAX]) {
             let curve = 16.0 * (substeps as f64 / 64.0).asinh();
-            let value = f64::from(compander.fine(substeps));
+            let [value, negative] = compander.fine(substeps).to_le_bytes();
             assert!(
-                (value - curve.min(127.0)).abs() <= 0.5 + 1e-9,
+                (f64::from(value) - curve.min(127.0)).abs() <= 0.5 + 1e-9,
                 "{substeps}: {value} {curve}"
             );
-            assert_eq!(compander.fine(-substeps), -compander.fine(substeps));
+            assert_eq!(negative, 0);
+            assert_eq!(compander.fine(-substeps).to_le_bytes(), [0, value]);
         }
         for steps in -2000..2000 {
             assert_eq!(compander.coarse(steps), compander.fine(steps * SUBSTEPS));
         }
-        assert_eq!(compander.coarse(i64::MIN), -127.0);
+        assert_eq!(seen_symbol(i64::MIN), [0, 127]);
     }
 }

@@ -1,19 +1,30 @@
-//! How likely each symbol is: a table of integer frequencies for every mean and scale that the network can output.
+//! How likely each symbol is: a table of integer frequencies for every mean, scale and shape that the network can output.
 //!
 //! Scales grow by a sixth of an octave. Means are multiples of a quarter of the scale; one below 0 is that above 0
-//! mirrored. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
+//! mirrored. A shape says how heavy the tails are. A table is small, so that a lookup is one comparison of all its
+//! entries at once. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
 //! the rest at a scale that many octaves lower.
 
-use terrane_format::coder::{Decoder, Encoder, PROBABILITY_BITS};
+use terrane_format::coder::{Decoder, Encoder, GROUP, Lookup, PROBABILITY_BITS};
 
 use crate::{Error, Result};
 
 /// Scales that have tables.
-pub const SCALES: usize = 48;
+pub const SCALES: usize = 38;
 /// Means that have tables, from 0.
 pub const MEANS: usize = 13;
-/// Tables.
-pub const TABLES: usize = SCALES * MEANS;
+/// Shapes that have tables.
+pub const SHAPES: usize = 4;
+/// Tables: by shape, then scale, then mean.
+pub const TABLES: usize = SHAPES * SCALES * MEANS;
+/// How much of each shape is a wider logistic distribution.
+pub const TAILS: [f64; SHAPES] = [0.0, 0.08, 0.2, 0.4];
+/// How much wider that is.
+pub const TAIL_RATIO: f64 = 4.0;
+/// That in scales.
+const TAIL_SCALES: usize = 2 * PER_OCTAVE;
+/// The largest scale of each shape whose tables are used: beyond it, escapes cost more than lowest bits as they are.
+const LARGEST: [i32; SHAPES] = [37, 36, 33, 31];
 /// Scales per octave.
 const PER_OCTAVE: usize = 6;
 /// Octaves beyond the tables.
@@ -48,55 +59,121 @@ pub struct Context {
 }
 
 impl Context {
-    /// From the network's two sums.
+    /// From the network's three sums.
     #[inline(always)]
-    pub fn new(mean: f32, scale: f32) -> Self {
-        let mean = ((mean as i32 + 256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
-        let last = (SCALES - 1 + PER_OCTAVE * MAX_SHIFT) as i32;
-        let scale = (MIDDLE + ((scale as i32 + 128) >> 8)).clamp(0, last) as usize;
-        let shift = (scale + 1).saturating_sub(SCALES).div_ceil(PER_OCTAVE);
-        let scale = scale - shift * PER_OCTAVE;
+    pub fn new(mean: i32, scale: i32, shape: i32) -> Self {
+        const LAST: i32 = LARGEST[SHAPES - 1] + (PER_OCTAVE * MAX_SHIFT) as i32;
+        let mean = (mean.wrapping_add(256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
+        let scale = (MIDDLE + (scale.wrapping_add(128) >> 8)).clamp(0, LAST);
+        let shape = (2 + (shape.wrapping_add(512) >> 10)).clamp(0, SHAPES as i32 - 1) as usize;
+        let beyond = (scale - LARGEST[shape]).max(0) as u32;
+        let shift = beyond.div_ceil(PER_OCTAVE as u32);
+        let scale = scale as u32 - shift * PER_OCTAVE as u32;
+        let row = shape as u32 * SCALES as u32 + scale;
         Self {
-            table: (scale * MEANS) as u16 + mean.unsigned_abs() as u16,
+            table: (row * MEANS as u32 + mean.unsigned_abs()) as u16,
             shift: shift as u8,
             is_mirrored: mean < 0,
         }
     }
 }
 
-/// One table: symbols around a centre, and an escape at either end. Small, so that all of them stay in the cache.
+/// Shape, and index of the scale, of a table.
+fn shape_and_scale(table: usize) -> (usize, usize) {
+    (table / MEANS / SCALES, table / MEANS % SCALES)
+}
+
+/// Lowest bits of a number beyond a table that are stored as they are.
+fn escape_bits(table: usize) -> u32 {
+    let (shape, scale) = shape_and_scale(table);
+    let tail = if shape > 0 { TAIL_SCALES } else { 0 };
+    ((scale + tail).saturating_sub(30) / PER_OCTAVE) as u32
+}
+
+/// Entries that a table has room for.
+const ENTRIES: usize = 32;
+/// Where the symbols of a table begin, after an escape below them and one above them.
+const ESCAPES: usize = 2;
+/// The largest radius of a table's support: the last entry stays free.
+const MAX_RADIUS: u8 = ((ENTRIES - ESCAPES) / 2 - 1) as u8;
+
+/// The cumulative frequency of every entry of a table less 1, of a total of 2^16: so that of all without a symbol is the
+/// largest number, which no other is beyond.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct SymbolTable {
-    /// The symbol after the lower escape.
-    first: i32,
-    /// The index of its first symbol among those of all tables.
-    offset: u32,
-    /// Symbols with both escapes.
-    count: u16,
-    /// The most probable symbol, which a reader tries first, with its cumulative frequency and frequency.
-    likely: u16,
-    cumulative: u16,
-    frequency: u32,
+#[repr(align(64))]
+struct Bounds([u16; ENTRIES]);
+
+impl Bounds {
+    /// The entry that covers a cumulative frequency: how many bounds lie below it.
+    #[inline(always)]
+    fn find(&self, target: u16) -> usize {
+        let mut entry = 0;
+        for half in [16, 8, 4, 2, 1] {
+            let is_beyond = self.0[(entry + half) % ENTRIES] < target;
+            entry += if is_beyond { half } else { 0 };
+        }
+        entry
+    }
+
+    /// The same, all at once.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,popcnt")]
+    #[inline]
+    fn find_with_avx2(&self, target: u16) -> usize {
+        use std::arch::x86_64::{
+            __m256i, _mm256_cmpeq_epi16, _mm256_load_si256, _mm256_max_epu16, _mm256_movemask_epi8,
+            _mm256_packs_epi16, _mm256_set1_epi16,
+        };
+        let halves: *const __m256i = self.0.as_ptr().cast();
+        #[expect(unsafe_code, reason = "registers are loaded through pointers")]
+        // SAFETY: the bounds are 64 bytes, aligned to as many.
+        let (low, high) = unsafe { (_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))) };
+        let target = _mm256_set1_epi16(target.cast_signed());
+        // A bound that is as large as the larger of the two is not below the target.
+        let low = _mm256_cmpeq_epi16(_mm256_max_epu16(low, target), low);
+        let high = _mm256_cmpeq_epi16(_mm256_max_epu16(high, target), high);
+        let others = _mm256_movemask_epi8(_mm256_packs_epi16(low, high));
+        others.count_zeros() as usize % ENTRIES
+    }
+
+    /// Cumulative frequency and frequency of an entry.
+    #[inline(always)]
+    fn of(&self, entry: usize) -> (u16, u32) {
+        let bound = self.0[entry];
+        let next = self.0[(entry + 1) % ENTRIES];
+        (bound.wrapping_add(1), next.wrapping_sub(bound).into())
+    }
 }
 
 /// All tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distributions {
-    tables: Vec<SymbolTable>,
-    /// The cumulative frequency of each symbol.
-    cumulative: Vec<u16>,
-    /// Its frequency, of a total of 2^16.
-    frequencies: Vec<u16>,
-    /// Its cost in bits.
-    costs: Vec<f32>,
+    bounds: Vec<Bounds>,
+    /// What the first entry of each table would be if it were a symbol like those after the escapes.
+    first: Vec<i32>,
+    /// Entries of each table.
+    entries: Vec<u8>,
+    /// The cost in bits of every entry of every table.
+    costs: Vec<[f32; ENTRIES]>,
 }
 
 /// Centre and radius of a table's support: the symbols that need no escape.
 pub fn support(table: usize) -> (i64, i64) {
-    let scale = scale((table / MEANS) as f64);
+    let (shape, index) = shape_and_scale(table);
+    let scale = scale(index as f64);
     let mean = scale * (table % MEANS) as f64 / 4.0;
-    let radius = ((scale * 6.0).ceil() as i64 + 1).clamp(2, 40);
+    let widest = if shape > 0 { scale * TAIL_RATIO } else { scale };
+    let radius = ((widest * 6.0).ceil() as i64 + 1).clamp(2, MAX_RADIUS.into());
     (mean.round() as i64, radius)
+}
+
+/// Where a table's entry is among the frequencies that a model holds, which have the escapes first and last.
+fn stored(entry: usize, entries: usize) -> usize {
+    match entry {
+        0 => 0,
+        1 => entries - 1,
+        _ => entry - 1,
+    }
 }
 
 impl Distributions {
@@ -109,25 +186,34 @@ impl Distributions {
                 found: centres.len().min(radii.len()),
             });
         }
-        let expected: usize = radii
-            .iter()
-            .map(|&radius| 2 * usize::from(radius) + 3)
-            .sum();
+        if radii.iter().any(|&radius| radius > MAX_RADIUS) {
+            return Err(Error::Missing {
+                what: format!("table whose radius is at most {MAX_RADIUS}"),
+            });
+        }
+        let entries: Vec<u8> = radii.iter().map(|radius| 2 * radius + 3).collect();
+        let expected = entries.iter().map(|&count| usize::from(count)).sum();
         if frequencies.len() != expected {
             return Err(Error::Shape {
                 expected,
                 found: frequencies.len(),
             });
         }
-        let mut tables = Vec::with_capacity(TABLES);
-        let mut cumulative = Vec::with_capacity(expected);
-        for (&first, &radius) in centres.iter().zip(radii) {
-            let offset = cumulative.len();
-            let count = 2 * usize::from(radius) + 3;
-            let frequencies = &frequencies[offset..offset + count];
+        let total_bits = f32::from(PROBABILITY_BITS as u8);
+        let mut bounds = Vec::with_capacity(TABLES);
+        let mut costs = Vec::with_capacity(TABLES);
+        let mut rest = frequencies;
+        for &count in &entries {
+            let count = usize::from(count);
+            let (frequencies, after) = rest.split_at(count);
+            rest = after;
+            let mut bound = Bounds([u16::MAX; ENTRIES]);
+            let mut cost = [0.0; ENTRIES];
             let mut sum = 0_u32;
-            for &frequency in frequencies {
-                cumulative.push(sum as u16);
+            for entry in 0..count {
+                let frequency = frequencies[stored(entry, count)];
+                bound.0[entry] = (sum as u16).wrapping_sub(1);
+                cost[entry] = total_bits - f32::from(frequency).log2();
                 sum += u32::from(frequency);
             }
             if frequencies.contains(&0) || sum != 1 << PROBABILITY_BITS {
@@ -135,125 +221,267 @@ impl Distributions {
                     what: "table whose frequencies sum to 2^16".into(),
                 });
             }
-            let likely = (0..count)
-                .max_by_key(|&index| frequencies[index])
-                .unwrap_or(0);
-            tables.push(SymbolTable {
-                first: first.saturating_sub(radius.into()),
-                offset: offset as u32,
-                count: count as u16,
-                likely: likely as u16,
-                cumulative: cumulative[offset + likely],
-                frequency: frequencies[likely].into(),
-            });
+            bounds.push(bound);
+            costs.push(cost);
         }
-        let total_bits = f32::from(PROBABILITY_BITS as u8);
-        let costs = frequencies
+        let first = centres
             .iter()
-            .map(|&frequency| total_bits - f32::from(frequency).log2())
+            .zip(radii)
+            .map(|(centre, &radius)| centre.saturating_sub(i32::from(radius) + ESCAPES as i32))
             .collect();
         Ok(Self {
-            tables,
-            cumulative,
-            frequencies: frequencies.to_vec(),
+            bounds,
+            first,
+            entries,
             costs,
         })
     }
 
-    /// The symbol of a table that holds a number, and how far beyond the table it lies.
+    /// Tables of their shapes alone, as of a model that has counted nothing.
+    pub fn logistic() -> Result<Self> {
+        let (centres, radii, frequencies) = crate::model::tables_of(&[]);
+        Self::new(&centres, &radii, &frequencies)
+    }
+
+    /// The entry of a table that holds a number, and how far beyond the table it lies.
     #[inline(always)]
-    fn find(table: &SymbolTable, value: i64) -> (usize, Option<u64>) {
-        let last = usize::from(table.count) - 1;
-        let distance = value - i64::from(table.first);
-        if distance < 0 {
-            (0, Some((-distance - 1) as u64))
-        } else if distance as u64 >= last as u64 - 1 {
-            (last, Some((distance - (last as i64 - 1)) as u64))
+    fn find(&self, table: usize, value: i64) -> (usize, Option<u64>) {
+        let entries = i64::from(self.entries[table]);
+        let entry = value - i64::from(self.first[table]);
+        if entry < ESCAPES as i64 {
+            (0, Some((ESCAPES as i64 - 1 - entry) as u64))
+        } else if entry >= entries {
+            (1, Some((entry - entries) as u64))
         } else {
-            (distance as usize + 1, None)
+            (entry as usize, None)
         }
     }
 
     /// Counts of 0 for every symbol of every table.
     pub fn no_counts(&self) -> Vec<Vec<u64>> {
-        self.tables
+        self.entries
             .iter()
-            .map(|table| vec![0; table.count.into()])
+            .map(|&entries| vec![0; entries.into()])
             .collect()
     }
 
     /// Counts a symbol where its table counts it.
     pub fn count(&self, context: Context, symbol: i64, counts: &mut [Vec<u64>]) {
-        let index = usize::from(context.table);
+        let table = usize::from(context.table);
         let (high, _) = split_bits(mirrored(symbol, context), context.shift);
-        counts[index][Self::find(&self.tables[index], high).0] += 1;
+        let (entry, _) = self.find(table, high);
+        counts[table][stored(entry, self.entries[table].into())] += 1;
     }
 
     /// Bits that a symbol takes.
     #[inline(always)]
     pub fn cost(&self, context: Context, symbol: i64) -> f32 {
-        let table = &self.tables[usize::from(context.table)];
+        let table = usize::from(context.table);
         let (high, _) = split_bits(mirrored(symbol, context), context.shift);
-        let (index, beyond) = Self::find(table, high);
-        let escape = beyond.map_or(0.0, |beyond| 6.0 + (beyond + 1).ilog2() as f32);
-        self.costs[table.offset as usize + index] + f32::from(context.shift) + escape
+        let (entry, beyond) = self.find(table, high);
+        let escape = beyond.map_or(0, |beyond| {
+            let lowest = escape_bits(table);
+            lowest + 1 + 2 * ((beyond >> lowest) + 1).ilog2()
+        });
+        self.costs[table][entry % ENTRIES] + (u32::from(context.shift) + escape) as f32
     }
 
-    /// Writes a symbol.
-    pub fn write(&self, encoder: &mut Encoder, context: Context, symbol: i64) {
-        let table = &self.tables[usize::from(context.table)];
-        let (high, low) = split_bits(mirrored(symbol, context), context.shift);
-        let (index, beyond) = Self::find(table, high);
-        let index = table.offset as usize + index;
-        encoder.encode(self.cumulative[index], self.frequencies[index].into());
-        if let Some(beyond) = beyond {
-            let bits = (beyond + 1).ilog2();
-            encoder.raw(bits.into(), 6);
-            encoder.raw(beyond + 1, bits);
-        }
-        if context.shift > 0 {
-            encoder.raw(low, context.shift.into());
+    /// Writes symbols in groups of at most [`GROUP`]: the entries of their tables, then lowest bits that are stored as they
+    /// are, then what lies beyond tables.
+    pub fn write_group(&self, encoder: &mut Encoder, contexts: &[Context], symbols: &[i64]) {
+        for (contexts, symbols) in contexts.chunks(GROUP).zip(symbols.chunks(GROUP)) {
+            let mut shift = 0;
+            let mut escapes = Vec::new();
+            for (place, (&context, &symbol)) in contexts.iter().zip(symbols).enumerate() {
+                let table = usize::from(context.table);
+                let (high, _) = split_bits(mirrored(symbol, context), context.shift);
+                let (entry, beyond) = self.find(table, high);
+                let (cumulative, frequency) = self.bounds[table].of(entry);
+                encoder.encode_at(place, cumulative, frequency);
+                shift = shift.max(context.shift);
+                escapes.extend(beyond.map(|beyond| (table, beyond)));
+            }
+            for start in (0..shift).step_by(RAW_BITS) {
+                for (place, (&context, &symbol)) in contexts.iter().zip(symbols).enumerate() {
+                    let (_, low) = split_bits(mirrored(symbol, context), context.shift);
+                    let bits = raw_bits(context, start);
+                    if bits > 0 {
+                        encoder.raw_at(place, (low >> start) as u16, bits);
+                    }
+                }
+            }
+            for (table, beyond) in escapes {
+                write_beyond(encoder, beyond, escape_bits(table));
+            }
         }
     }
 
-    /// Reads a symbol.
+    /// Reads symbols as [`Distributions::write_group`] writes them, none larger than any that is written.
+    pub fn read_group(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
+        for (contexts, symbols) in contexts.chunks(GROUP).zip(symbols.chunks_mut(GROUP)) {
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2")
+                && std::arch::is_x86_feature_detected!("bmi2")
+                && std::arch::is_x86_feature_detected!("popcnt")
+            {
+                #[expect(unsafe_code, reason = "the only way to reach wider registers")]
+                // SAFETY: the machine has what the function was compiled for.
+                unsafe {
+                    self.read_with_avx2(decoder, contexts, symbols);
+                }
+                continue;
+            }
+            self.read_plainly(decoder, contexts, symbols);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    fn read_with_avx2(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
+        // A closure has the registers of the function around it.
+        let find = |bounds: &Bounds, target: u16| bounds.find_with_avx2(target);
+        self.read_by(find, decoder, contexts, symbols);
+    }
+
+    fn read_plainly(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
+        self.read_by(Bounds::find, decoder, contexts, symbols);
+    }
+
+    /// Reads a group, with a function that finds entries.
     #[inline(always)]
-    pub fn read(&self, decoder: &mut Decoder, context: Context) -> i64 {
-        let table = &self.tables[usize::from(context.table)];
-        let mut index = usize::from(table.likely);
-        if !decoder.consume_if(table.cumulative, table.frequency) {
-            let target = decoder.decode_target();
-            let count = usize::from(table.count);
-            let cumulative = &self.cumulative[table.offset as usize..][..count];
-            index = cumulative.partition_point(|&below| below <= target) - 1;
-            let frequency = self.frequencies[table.offset as usize + index];
-            decoder.consume(cumulative[index], frequency.into());
+    fn read_by(
+        &self,
+        find: impl Fn(&Bounds, u16) -> usize,
+        decoder: &mut Decoder,
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
+        let count = contexts.len().min(symbols.len()).min(GROUP);
+        let (contexts, symbols) = (&contexts[..count], &mut symbols[..count]);
+        let mut lookup = Lookups {
+            find,
+            tables: self,
+            contexts,
+            symbols,
+            lowest: ENTRIES,
+        };
+        decoder.group(count, &mut lookup);
+        let lowest = lookup.lowest;
+        let shift = contexts
+            .iter()
+            .fold(0, |shift, context| shift | context.shift);
+        if lowest < ESCAPES || shift > 0 {
+            self.read_rest(decoder, contexts, symbols);
         }
-        let last = usize::from(table.count) - 1;
-        let first = i64::from(table.first);
-        let mut high = first + index as i64 - 1;
-        if index == 0 || index == last {
-            let bits = decoder.raw(6) as u32;
-            let beyond = (1_u64 << bits.min(62) | decoder.raw(bits.min(62))) as i64 - 1;
-            high = if index == 0 {
-                first.wrapping_sub(beyond).wrapping_sub(1)
-            } else {
-                high.wrapping_add(beyond)
+        for (symbol, &context) in symbols.iter_mut().zip(contexts) {
+            *symbol = mirrored(*symbol, context);
+        }
+    }
+
+    /// Adds what does not come from tables.
+    fn read_rest(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
+        let mut lows = [0_u64; GROUP];
+        let shift = contexts.iter().map(|context| context.shift).max();
+        for start in (0..shift.unwrap_or(0)).step_by(RAW_BITS) {
+            let mut lookup = LowestBits {
+                contexts,
+                start,
+                found: &mut lows,
             };
+            decoder.group(contexts.len(), &mut lookup);
         }
-        let low = match context.shift {
-            0 => 0,
-            shift => decoder.raw(shift.into()) as i64,
-        };
-        let value = match context.shift {
-            0 => high,
-            shift => (high << shift)
-                .wrapping_add(low)
-                .wrapping_sub(1 << (shift - 1)),
-        };
-        mirrored(value, context)
+        for ((symbol, &context), low) in symbols.iter_mut().zip(contexts).zip(lows) {
+            let table = usize::from(context.table);
+            let mut high = *symbol;
+            let entry = high - i64::from(self.first[table]);
+            if entry < ESCAPES as i64 {
+                let beyond = read_beyond(decoder, escape_bits(table)) as i64;
+                high = if entry == 0 {
+                    (high + (ESCAPES as i64 - 1)).wrapping_sub(beyond)
+                } else {
+                    (high - 1 + i64::from(self.entries[table])).wrapping_add(beyond)
+                };
+            }
+            *symbol = (high << context.shift)
+                .wrapping_add(low.cast_signed())
+                .wrapping_sub(1 << context.shift >> 1)
+                .clamp(-MAX_SYMBOL, MAX_SYMBOL);
+        }
     }
 }
+
+/// Looks the entries of a group's tables up.
+struct Lookups<'a, F> {
+    find: F,
+    tables: &'a Distributions,
+    contexts: &'a [Context],
+    symbols: &'a mut [i64],
+    /// The lowest entry: whether there is any escape.
+    lowest: usize,
+}
+
+impl<F: Fn(&Bounds, u16) -> usize> Lookup for Lookups<'_, F> {
+    #[inline(always)]
+    fn find(&mut self, place: usize, target: u16) -> (u16, u32) {
+        let table = usize::from(self.contexts[place].table);
+        let bounds = &self.tables.bounds[table];
+        let entry = (self.find)(bounds, target);
+        self.lowest = self.lowest.min(entry);
+        self.symbols[place] = i64::from(self.tables.first[table]) + entry as i64;
+        bounds.of(entry)
+    }
+}
+
+/// Takes lowest bits that are stored as they are.
+struct LowestBits<'a> {
+    contexts: &'a [Context],
+    /// The first bit of this go.
+    start: u8,
+    found: &'a mut [u64; GROUP],
+}
+
+impl Lookup for LowestBits<'_> {
+    #[inline(always)]
+    fn find(&mut self, place: usize, target: u16) -> (u16, u32) {
+        let spare = PROBABILITY_BITS - raw_bits(self.contexts[place], self.start);
+        let bits = u32::from(target) >> spare;
+        self.found[place] |= u64::from(bits) << self.start;
+        ((bits << spare) as u16, 1 << spare)
+    }
+}
+
+/// Bits of a symbol that are stored as they are in one go.
+const RAW_BITS: usize = 16;
+
+/// How many of a symbol's lowest bits are stored in the go that starts at a bit.
+#[inline(always)]
+fn raw_bits(context: Context, start: u8) -> u32 {
+    u32::from(context.shift.saturating_sub(start)).min(RAW_BITS as u32)
+}
+
+/// Writes how far a number lies beyond a table: the size in bits of what is above its lowest bits, and the bits.
+fn write_beyond(encoder: &mut Encoder, beyond: u64, lowest: u32) {
+    let high = (beyond >> lowest) + 1;
+    for _ in 0..high.ilog2() {
+        encoder.raw(1, 1);
+    }
+    encoder.raw(0, 1);
+    encoder.raw(high, high.ilog2());
+    encoder.raw(beyond, lowest);
+}
+
+/// Reads what [`write_beyond`] wrote.
+fn read_beyond(decoder: &mut Decoder, lowest: u32) -> u64 {
+    let mut bits = 0;
+    while bits < MAX_BEYOND_BITS && decoder.raw(1) == 1 {
+        bits += 1;
+    }
+    let high = (1 << bits | decoder.raw(bits)) - 1;
+    high << lowest | decoder.raw(lowest)
+}
+
+/// More bits than any symbol has: a damaged stream ends here.
+const MAX_BEYOND_BITS: u32 = 48;
 
 #[inline(always)]
 fn mirrored(value: i64, context: Context) -> i64 {
@@ -277,12 +505,17 @@ fn split_bits(value: i64, shift: u8) -> (i64, u64) {
     )
 }
 
-/// Tables of pure logistic distributions: what a model starts from before it has counted anything.
+/// A table of its shape alone: what a model starts from before it has counted anything.
 pub(crate) fn logistic_counts(table: usize) -> Vec<f64> {
     let (centre, radius) = support(table);
-    let scale = scale((table / MEANS) as f64);
+    let (shape, index) = shape_and_scale(table);
+    let scale = scale(index as f64);
     let mean = scale * (table % MEANS) as f64 / 4.0;
-    let below = |value: f64| 1.0 / (1.0 + (-(value - mean) / scale).exp());
+    let below = |value: f64| {
+        let logistic = |scale: f64| 1.0 / (1.0 + (-(value - mean) / scale).exp());
+        let tail = TAILS[shape];
+        (1.0 - tail) * logistic(scale) + tail * logistic(scale * TAIL_RATIO)
+    };
     let edge = |index: i64| below((centre - radius + index) as f64 - 0.5);
     let inside = (0..=2 * radius).map(|index| edge(index + 1) - edge(index));
     [edge(0)]
@@ -298,55 +531,136 @@ pub(crate) mod tests {
 
     /// Tables of logistic distributions.
     pub(crate) fn logistic() -> Distributions {
-        let (centres, radii, frequencies) = crate::model::tables_of(&[]);
-        Distributions::new(&centres, &radii, &frequencies).unwrap()
+        Distributions::logistic().unwrap()
+    }
+
+    const SYMBOLS: [i64; 14] = [
+        0,
+        1,
+        -1,
+        2,
+        5,
+        -7,
+        14,
+        -15,
+        40,
+        -300,
+        100_000,
+        -1 << 35,
+        MAX_SYMBOL,
+        -MAX_SYMBOL,
+    ];
+
+    fn contexts() -> Vec<Context> {
+        let means = (-8000..8000).step_by(997);
+        means
+            .flat_map(|mean| {
+                let scales = (-6000..64_000).step_by(1591);
+                scales.flat_map(move |scale| {
+                    (-3000..3000)
+                        .step_by(1024)
+                        .map(move |shape| Context::new(mean, scale, shape))
+                })
+            })
+            .collect()
     }
 
     #[test]
-    fn symbols_come_back_at_their_cost() {
+    fn symbols_come_back() {
         let tables = logistic();
-        let symbols = [
-            0,
-            1,
-            -1,
-            2,
-            5,
-            -7,
-            40,
-            -300,
-            100_000,
-            -1 << 35,
-            MAX_SYMBOL,
-            -MAX_SYMBOL,
-        ];
-        let mut written = Vec::new();
-        let mut encoder = Encoder::default();
-        let mut cost = 0.0;
-        for mean in (-8000..8000_i16).step_by(997) {
-            for scale in (-6000..20_000_i16).step_by(991) {
-                let context = Context::new(mean.into(), scale.into());
-                for symbol in symbols {
-                    tables.write(&mut encoder, context, symbol);
-                    cost += f64::from(tables.cost(context, symbol));
-                    written.push((context, symbol));
-                }
-            }
+        let mut contexts = contexts();
+        let mut symbols: Vec<i64> = SYMBOLS
+            .iter()
+            .copied()
+            .cycle()
+            .take(contexts.len())
+            .collect();
+        // In an order where groups with and without escapes and shifts alternate.
+        contexts.extend(vec![Context::new(0, 0, -9999); 1000]);
+        symbols.extend(vec![0; 1000]);
+        let mut encoder = Encoder::grouped();
+        for group in [1, 3, 64, 200, 64, 5].into_iter().cycle().take(40) {
+            let start = group * 7;
+            let range = start..start + group;
+            tables.write_group(&mut encoder, &contexts[range.clone()], &symbols[range]);
         }
+        tables.write_group(&mut encoder, &contexts, &symbols);
         let bytes = encoder.finish();
-        assert!((bytes.len() as f64 * 8.0 / cost - 1.0).abs() < 0.01);
-        let mut decoder = Decoder::new(&bytes);
-        for (context, symbol) in written {
-            assert_eq!(tables.read(&mut decoder, context), symbol, "{context:?}");
+        for is_plain in [false, true] {
+            let mut decoder = Decoder::grouped(&bytes);
+            let mut read = |contexts: &[Context], symbols: &mut [i64]| {
+                if is_plain {
+                    for (contexts, symbols) in contexts.chunks(64).zip(symbols.chunks_mut(64)) {
+                        tables.read_plainly(&mut decoder, contexts, symbols);
+                    }
+                } else {
+                    tables.read_group(&mut decoder, contexts, symbols);
+                }
+            };
+            for group in [1, 3, 64, 200, 64, 5].into_iter().cycle().take(40) {
+                let range = group * 7..group * 7 + group;
+                let mut found = vec![0; group];
+                read(&contexts[range.clone()], &mut found);
+                assert_eq!(found, symbols[range]);
+            }
+            let mut found = vec![0; symbols.len()];
+            read(&contexts, &mut found);
+            assert_eq!(found, symbols);
+            decoder.end().unwrap();
         }
-        decoder.end().unwrap();
+    }
+
+    #[test]
+    fn a_cost_is_what_a_symbol_takes() {
+        let tables = logistic();
+        let contexts = contexts();
+        let mut state = 7_u64;
+        let noise: Vec<u8> = (0..40_000)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        // What noise decodes to is as likely as its contexts say.
+        let mut symbols = vec![0; contexts.len()];
+        tables.read_group(&mut Decoder::grouped(&noise), &contexts, &mut symbols);
+        let mut encoder = Encoder::grouped();
+        tables.write_group(&mut encoder, &contexts, &symbols);
+        let bits = encoder.finish().len() as f64 * 8.0;
+        let cost = contexts
+            .iter()
+            .zip(&symbols)
+            .map(|(&context, &symbol)| f64::from(tables.cost(context, symbol)));
+        let cost: f64 = cost.sum();
+        assert!((bits / cost - 1.0).abs() < 0.003, "{bits} {cost}");
     }
 
     #[test]
     fn scales_beyond_the_tables_are_shifted() {
-        let last = Context::new(0.0, 27.0 * 256.0);
-        assert_eq!((last.table, last.shift), (47 * 13, 0));
-        let next = Context::new(0.0, 28.0 * 256.0);
-        assert_eq!((next.table, next.shift), (42 * 13, 1));
-        assert!(Context::new(-512.0, 0.0).is_mirrored);
+        let lightest = -2 * 1024;
+        let last = Context::new(0, 17 * 256, lightest);
+        assert_eq!((last.table, last.shift), (37 * 13, 0));
+        let next = Context::new(0, 18 * 256, lightest);
+        assert_eq!((next.table, next.shift), (32 * 13, 1));
+        let heaviest = Context::new(0, 18 * 256, 1024);
+        assert_eq!((heaviest.table, heaviest.shift), ((3 * 38 + 26) * 13, 2));
+        assert!(Context::new(-512, 0, 0).is_mirrored);
+        for extreme in [i32::MIN, i32::MAX] {
+            let context = Context::new(extreme, extreme, extreme);
+            assert!(usize::from(context.table) < TABLES && usize::from(context.shift) <= MAX_SHIFT);
+        }
+    }
+
+    #[test]
+    fn any_bytes_can_be_read() {
+        let tables = logistic();
+        let contexts = contexts();
+        for bytes in [&[][..], &[0xff; 40], &[0x35; 3000], &[0xfe; 9000]] {
+            let mut symbols = vec![0; contexts.len()];
+            tables.read_group(&mut Decoder::grouped(bytes), &contexts, &mut symbols);
+            assert!(symbols.iter().all(|symbol| symbol.abs() <= MAX_SYMBOL));
+        }
     }
 }

@@ -5,9 +5,8 @@ use terrane_format::coder::Encoder;
 use crate::codec::{Codec, encode_ll};
 use crate::coefficients::{Coefficients, Transform, level_sizes};
 use crate::distribution::Context;
-use crate::level::Trunks;
+use crate::level::Scratch;
 use crate::matrix::Matrix;
-use crate::network::Scratch;
 use crate::picture::{Part, Picture};
 use crate::planes::Planes;
 use crate::quantiser::Quantiser;
@@ -22,7 +21,8 @@ pub struct Draft<'a> {
     bands: &'a [Matrix<f64>; BANDS],
     /// What was written before.
     encoder: Encoder,
-    context: (Planes, Trunks),
+    /// With the trunk.
+    context: Planes,
     sizes: [[usize; 2]; BANDS],
 }
 
@@ -80,7 +80,9 @@ impl<'a> Draft<'a> {
         };
         for (level, &sizes) in coarser.iter().enumerate().rev() {
             let level = level + 1;
-            picture = codec.level(&mut writing, picture.whole(), sizes, level, level);
+            picture = Scratch::with(|scratch| {
+                codec.level(&mut writing, picture.whole(), sizes, level, level, scratch)
+            });
         }
         let above = Coarser::Own(Box::new(picture));
         Some(Self::start(codec, above, bands, writing.encoder))
@@ -88,7 +90,7 @@ impl<'a> Draft<'a> {
 
     /// Of a picture whose LL band is part of another.
     pub fn below(codec: &'a Codec, part: Part<'a>, bands: &'a [Matrix<f64>; BANDS]) -> Self {
-        Self::start(codec, Coarser::Part(part), bands, Encoder::default())
+        Self::start(codec, Coarser::Part(part), bands, Encoder::grouped())
     }
 
     fn start(
@@ -97,8 +99,7 @@ impl<'a> Draft<'a> {
         bands: &'a [Matrix<f64>; BANDS],
         encoder: Encoder,
     ) -> Self {
-        let mut scratch = Scratch::new(&codec.model.network);
-        let context = codec.context(above.part(), 0, &mut scratch);
+        let context = Scratch::with(|scratch| codec.context(above.part(), 0, scratch));
         Self {
             codec,
             above,
@@ -158,12 +159,13 @@ impl<'a> Draft<'a> {
         has_offsets: bool,
     ) -> ([Matrix<i64>; BANDS], Picture) {
         let (codec, part) = (self.codec, self.above.part());
-        let mut scratch = Scratch::new(&codec.model.network);
-        let mut context = Some(self.context.clone());
         let level = (0, self.sizes);
-        let symbols = codec.bands(stream, part, level, 0, &mut context, &mut scratch);
-        let context = context.filter(|_| has_offsets);
-        let picture = codec.refined(part, symbols.clone(), context.as_ref(), 0, &mut scratch);
-        (symbols, picture)
+        Scratch::with(|scratch| {
+            let mut context = Some(self.context.copied(scratch.spare()));
+            let symbols = codec.bands(stream, part, level, 0, &mut context, scratch);
+            let context = context.filter(|_| has_offsets);
+            let picture = codec.refined(part, symbols.clone(), context, 0, scratch);
+            (symbols, picture)
+        })
     }
 }

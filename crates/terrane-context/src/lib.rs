@@ -22,6 +22,8 @@ mod compand;
 mod distribution;
 mod draft;
 mod error;
+mod grid;
+mod kernel;
 mod level;
 mod matrix;
 mod model;
@@ -29,23 +31,30 @@ mod network;
 mod picture;
 mod planes;
 mod quantiser;
+#[cfg(test)]
+mod reference;
 pub mod simd;
 mod stream;
+pub mod timing;
 mod wavelet;
+mod widths;
 
 pub use bounded::{Bumps, FinestSymbols, Penalty, search};
 pub use codec::Codec;
 pub use coefficients::{Coefficients, Transform};
-pub use compand::SUBSTEPS;
+pub use compand::{SUBSTEPS, seen_symbol};
 pub use distribution::{
-    Context, Distributions, MEANS, SCALE_AT_ZERO, SCALE_PER_UNIT, SCALES, TABLES, scale, support,
+    Context, Distributions, MEANS, SCALE_AT_ZERO, SCALE_PER_UNIT, SCALES, SHAPES, TABLES,
+    TAIL_RATIO, TAILS, scale, support,
 };
 pub use draft::{Draft, Finest};
 pub use error::{Error, Result};
+pub use grid::{Area, MARGIN, PHASES};
 pub use matrix::Matrix;
 pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};
-pub use network::{LayerShape, MAX_MAGNITUDE, MAX_WIDTH, Network, WEIGHT_UNIT, Widths};
+pub use network::{MAX_MAGNITUDE, Network, WEIGHT_UNIT};
 pub use picture::{Part, Picture};
-pub use planes::{Area, CONSTANTS, PHASES, Planes, Tap, Taps};
+pub use planes::{CHANNELS, CONSTANTS, Planes};
 pub use quantiser::Quantiser;
 pub use wavelet::{BANDS, GROWTH, Subbands};
+pub use widths::{LayerShape, MAX_BLOCKS, MAX_WIDTH, SUMS, SymbolTap, WINDOW, Widths};

@@ -1,6 +1,6 @@
 //! A rectangle of numbers, row by row.
 
-use crate::planes::Area;
+use crate::grid::Area;
 
 /// A rectangle of numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,10 +54,10 @@ impl<T: Copy + Default> Matrix<T> {
     /// A part, which must lie inside.
     #[must_use]
     pub fn cropped(&self, area: Area) -> Self {
-        let values = (area.row..area.row + area.height)
-            .flat_map(|row| &self.row(row)[area.column..area.column + area.width])
-            .copied()
-            .collect();
+        let mut values = Vec::with_capacity(area.width * area.height);
+        for row in area.row..area.row + area.height {
+            values.extend_from_slice(&self.row(row)[area.column..area.column + area.width]);
+        }
         Self {
             width: area.width,
             height: area.height,

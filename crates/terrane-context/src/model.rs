@@ -6,8 +6,9 @@ use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 
 use crate::distribution::{Distributions, TABLES, logistic_counts, support};
-use crate::network::{DenseLayer, Network, Widths};
+use crate::network::{Layer, Network};
 use crate::planes::CONSTANTS;
+use crate::widths::Widths;
 use crate::{Error, Result};
 
 /// The key of the metadata that holds the widths, and so marks a context model's file.
@@ -83,7 +84,7 @@ impl ProbabilityModel {
                     .map(u8::cast_signed)
                     .collect();
                 let bias = i32s(&format!("{}.bias", shape.name))?;
-                DenseLayer::new(shape.inputs, constants, &weights, &bias)
+                Layer::new(shape.inputs, constants, &weights, &bias)
             })
             .collect::<Result<_>>()?;
         let frequencies = array(FREQUENCIES, Dtype::U16)?;

@@ -1,299 +1,173 @@
 //! A small network in integers.
 //!
 //! Weights are integers from −127 to 127, activations from 0 to 127; a sum of their products is divided by 64,
-//! rounded half up and clamped to that range. The sums run in 32-bit floats, which hold every integer below 2^24 exactly:
-//! a layer whose weights could exceed that is refused. So the result does not depend on the order of the additions or
-//! on the width of the registers, and machines without integer dot products are as fast as those with.
+//! rounded half up and clamped to that range. The sums run in 32 bits: a layer whose weights could exceed that is refused.
 
-use std::borrow::Borrow;
-
-use crate::planes::{CONSTANTS, LANES, PHASES, dequantiser_taps, head_taps, trunk_taps};
+use crate::grid::LANES;
+use crate::kernel::{self, MAX_ACTIVATION, OUTPUTS, ROUNDING, Sum, Target};
+use crate::planes::{CONSTANTS, GROUP, MAPS};
 use crate::wavelet::BANDS;
+use crate::widths::Widths;
 use crate::{Error, Result};
 
 /// Parts of a weight's unit.
 pub const WEIGHT_UNIT: f32 = 64.0;
 /// The largest magnitude of a weight and of an activation.
-pub const MAX_MAGNITUDE: f32 = 127.0;
-/// Integers below this are exact in 32-bit floats.
-const EXACT: f32 = 16_777_216.0;
-/// Outputs and inputs of a block that stays in registers.
-const BLOCK: usize = 4;
+pub const MAX_MAGNITUDE: f32 = MAX_ACTIVATION as f32;
 
-/// A layer that is fully connected.
+/// A layer: every output is a sum over all inputs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DenseLayer {
+pub(crate) struct Layer {
     inputs: usize,
     outputs: usize,
-    /// By four outputs, then four inputs, `[outputs][inputs]`, both padded with zeros.
-    blocks: Vec<[[f32; BLOCK]; BLOCK]>,
-    bias: Vec<f32>,
+    /// By four outputs, then four inputs: a word of weights per output.
+    weights: Vec<[i32; OUTPUTS]>,
+    bias: Vec<[i32; OUTPUTS]>,
     /// Of the first inputs, which are the same at all positions: `[outputs][constants]`.
-    constants: Vec<f32>,
+    constants: Vec<i8>,
 }
 
-impl DenseLayer {
+impl Layer {
     /// A layer with weights `[outputs][inputs]` and a bias in parts of 1/64 of an activation, whose first inputs are
     /// constants.
-    pub fn new(inputs: usize, constants: usize, weights: &[i8], bias: &[i32]) -> Result<Self> {
+    pub(crate) fn new(
+        inputs: usize,
+        constants: usize,
+        weights: &[i8],
+        bias: &[i32],
+    ) -> Result<Self> {
         let outputs = bias.len();
-        if weights.len() != inputs * outputs || inputs <= constants {
+        let is_whole = outputs.is_multiple_of(OUTPUTS)
+            && inputs > constants
+            && (inputs - constants).is_multiple_of(GROUP);
+        if weights.len() != inputs * outputs || !is_whole {
             return Err(Error::Shape {
                 expected: inputs * outputs,
                 found: weights.len(),
             });
         }
         for (row, &bias) in weights.chunks_exact(inputs).zip(bias) {
-            let sum: f32 = row.iter().map(|&weight| f32::from(weight).abs()).sum();
-            if sum * MAX_MAGNITUDE + (bias as f32).abs() + WEIGHT_UNIT >= EXACT {
+            let sum: i64 = row.iter().map(|&weight| i64::from(weight).abs()).sum();
+            let largest =
+                sum * i64::from(MAX_ACTIVATION) + i64::from(bias).abs() + i64::from(ROUNDING);
+            if largest > i64::from(i32::MAX) {
                 return Err(Error::TooLarge);
             }
         }
-        let varying = inputs - constants;
-        let across = varying.div_ceil(BLOCK);
-        let mut blocks = vec![[[0.0; BLOCK]; BLOCK]; outputs.div_ceil(BLOCK) * across];
+        let mut words = Vec::with_capacity(outputs * inputs / GROUP / OUTPUTS);
         let mut of_constants = Vec::with_capacity(outputs * constants);
-        for (output, row) in weights.chunks_exact(inputs).enumerate() {
-            let (constant, row) = row.split_at(constants);
-            of_constants.extend(constant.iter().map(|&weight| f32::from(weight)));
-            for (input, &weight) in row.iter().enumerate() {
-                let block = output / BLOCK * across + input / BLOCK;
-                blocks[block][output % BLOCK][input % BLOCK] = f32::from(weight);
+        for rows in weights.chunks_exact(OUTPUTS * inputs) {
+            let rows: [&[i8]; OUTPUTS] = std::array::from_fn(|output| {
+                let (first, varying) = rows[output * inputs..][..inputs].split_at(constants);
+                of_constants.extend_from_slice(first);
+                varying
+            });
+            for first in (0..inputs - constants).step_by(GROUP) {
+                words.push(rows.map(|row| {
+                    let bytes: [u8; GROUP] =
+                        std::array::from_fn(|channel| row[first + channel].cast_unsigned());
+                    i32::from_le_bytes(bytes)
+                }));
             }
         }
         Ok(Self {
             inputs,
             outputs,
-            blocks,
-            bias: bias.iter().map(|&bias| bias as f32).collect(),
+            weights: words,
+            bias: bias.as_chunks().0.to_vec(),
             constants: of_constants,
         })
     }
 
-    /// Rows of inputs that are read, of which the last may be padding.
-    fn rows_in(&self) -> usize {
-        self.blocks.len() / self.outputs.div_ceil(BLOCK).max(1) * BLOCK
+    /// Groups of outputs.
+    pub(crate) fn groups(&self) -> usize {
+        self.outputs / OUTPUTS
     }
 
-    /// Rows of outputs that are written.
-    fn rows_out(&self) -> usize {
-        self.outputs.next_multiple_of(BLOCK)
-    }
-
-    /// The sums for [`LANES`] positions at once: rows of inputs, padded to a multiple of four, to rows of outputs.
-    #[inline(always)]
-    fn sums<const FUSED: bool>(&self, bias: &[f32], inputs: &[impl Borrow<Row>], out: &mut [Row]) {
-        let across = self.rows_in() / BLOCK;
-        for ((blocks, out), first) in self
-            .blocks
-            .chunks_exact(across)
-            .zip(out.chunks_exact_mut(BLOCK))
-            .zip((0..).step_by(BLOCK))
-        {
-            let [a, b, c, d] = out else { continue };
-            for (row, output) in [&mut *a, &mut *b, &mut *c, &mut *d]
-                .into_iter()
-                .zip(first..)
-            {
-                *row = [bias.get(output).copied().unwrap_or(0.0); LANES];
-            }
-            for (block, inputs) in blocks.iter().zip(inputs.chunks_exact(BLOCK)) {
-                let [p, q, r, s] = inputs else { continue };
-                let [p, q, r, s]: [&Row; 4] = [p.borrow(), q.borrow(), r.borrow(), s.borrow()];
-                let [wa, wb, wc, wd] = block;
-                for lane in 0..LANES {
-                    let x = [p[lane], q[lane], r[lane], s[lane]];
-                    a[lane] = dot::<FUSED>(a[lane], wa, x);
-                    b[lane] = dot::<FUSED>(b[lane], wb, x);
-                    c[lane] = dot::<FUSED>(c[lane], wc, x);
-                    d[lane] = dot::<FUSED>(d[lane], wd, x);
-                }
-            }
+    /// The bias of activations: with constants worked in, if the layer has them, and rounding.
+    pub(crate) fn rounded_bias(&self, constants: &[u8; CONSTANTS]) -> Vec<[i32; OUTPUTS]> {
+        let mut bias = self.bias.clone();
+        let rows = self.constants.chunks_exact(CONSTANTS);
+        for (bias, row) in bias.as_flattened_mut().iter_mut().zip(rows) {
+            let products = row.iter().zip(constants);
+            *bias += products
+                .map(|(&weight, &constant)| i32::from(weight) * i32::from(constant))
+                .sum::<i32>();
         }
+        for bias in bias.as_flattened_mut() {
+            *bias += ROUNDING;
+        }
+        bias
     }
 
-    /// As [`DenseLayer::sums`], then divided, rounded and clamped.
-    #[inline(always)]
-    fn activations<const FUSED: bool>(
+    /// Its activations at `blocks` times [`LANES`] positions from `from` on, with a bias that holds the rounding.
+    #[inline]
+    pub(crate) fn activations(
         &self,
-        bias: &[f32],
-        inputs: &[impl Borrow<Row>],
-        out: &mut [Row],
+        values: &mut [u32],
+        bias: &[[i32; OUTPUTS]],
+        (inputs, from): (&[usize], usize),
+        blocks: usize,
+        target: &Target,
     ) {
-        self.sums::<FUSED>(bias, inputs, out);
-        for value in out[..self.rows_out()].as_flattened_mut() {
-            *value = activation(*value);
-        }
-    }
-
-    /// The bias with constants worked in.
-    fn with_constants(&self, constants: &[f32]) -> Vec<f32> {
-        let products = self.constants.chunks_exact(constants.len());
-        let sums = products.map(|row| row.iter().zip(constants).map(|(a, b)| a * b).sum::<f32>());
-        self.bias
-            .iter()
-            .zip(sums)
-            .map(|(bias, sum)| bias + sum)
-            .collect()
-    }
-}
-
-/// A sum with four products more. All numbers are integers below 2^24, so that fusing changes nothing.
-#[inline(always)]
-fn dot<const FUSED: bool>(sum: f32, weights: &[f32; BLOCK], x: [f32; BLOCK]) -> f32 {
-    if FUSED {
-        let sum = weights[0].mul_add(x[0], sum);
-        let sum = weights[1].mul_add(x[1], sum);
-        let sum = weights[2].mul_add(x[2], sum);
-        weights[3].mul_add(x[3], sum)
-    } else {
-        sum + weights[0] * x[0] + weights[1] * x[1] + weights[2] * x[2] + weights[3] * x[3]
-    }
-}
-
-#[inline(always)]
-fn activation(sum: f32) -> f32 {
-    let value = (sum as i32 + 32) >> 6;
-    value.clamp(0, 127) as f32
-}
-
-/// Widths of the layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Widths {
-    /// Radius of the neighbourhoods that the trunk sees: 1 or 2. Model files call it `reach`.
-    #[serde(rename = "reach")]
-    pub radius: usize,
-    /// Of the trunk's first layer.
-    pub stem: usize,
-    /// Of the trunk's second layer, which all heads see.
-    pub trunk: usize,
-    /// Of a head's first layer.
-    pub hidden: usize,
-    /// Of a head's second layer.
-    pub last: usize,
-    /// Of the dequantiser's layer; 0 for none.
-    pub dequantiser: usize,
-}
-
-/// The largest width that a file may ask for.
-pub const MAX_WIDTH: usize = 512;
-
-/// Names a layer and its shape: what trainer, file and network agree on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayerShape {
-    /// The name of its arrays in a file, before `.weight` and `.bias`.
-    pub name: String,
-    /// Number of inputs.
-    pub inputs: usize,
-    /// Number of outputs.
-    pub outputs: usize,
-}
-
-impl Widths {
-    /// Whether a network of these widths can be built.
-    pub fn is_sound(&self) -> bool {
-        let all = [self.stem, self.trunk, self.hidden, self.last];
-        (1..=2).contains(&self.radius)
-            && all.iter().all(|width| (1..=MAX_WIDTH).contains(width))
-            && self.dequantiser <= MAX_WIDTH
-    }
-
-    /// All layers in the order in which they stand in a network: two of the trunk, three per head by band and phase,
-    /// two of the dequantiser.
-    pub fn layers(&self) -> Vec<LayerShape> {
-        let layer = |name: String, inputs, outputs| LayerShape {
-            name,
+        let sum = Sum {
+            bias,
+            weights: &self.weights,
             inputs,
-            outputs,
+            from,
         };
-        let stem = CONSTANTS + trunk_taps(self.radius).len();
-        let mut layers = vec![
-            layer("trunk.0".into(), stem, self.stem),
-            layer("trunk.1".into(), self.stem, self.trunk),
-        ];
-        for band in 0..BANDS {
-            for phase in 0..PHASES.len() {
-                let inputs = self.trunk + head_taps(band, phase).len();
-                let name = |layer: usize| format!("head.{band}.{phase}.{layer}");
-                layers.push(layer(name(0), inputs, self.hidden));
-                layers.push(layer(name(1), self.hidden, self.last));
-                layers.push(layer(name(2), self.last, 2));
-            }
-        }
-        if self.dequantiser > 0 {
-            let inputs = self.trunk + dequantiser_taps().len();
-            layers.push(layer("dequantiser.0".into(), inputs, self.dequantiser));
-            layers.push(layer("dequantiser.1".into(), self.dequantiser, BANDS));
-        }
-        layers
+        kernel::activations(values, &sum, blocks, target);
     }
 }
 
-/// The network: a trunk that sees the coarser image, a head per band and phase, and a dequantiser.
+/// The network: a trunk that sees the coarser image, layers per band, a head per band and phase, and a dequantiser.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
     /// Widths of its layers.
     pub widths: Widths,
-    layers: Vec<DenseLayer>,
+    layers: Vec<Layer>,
+    /// The bias of each layer with rounding; that of the first lacks the constants.
+    rounded: Vec<Vec<[i32; OUTPUTS]>>,
 }
 
-/// One number for each of [`LANES`] positions.
-pub(crate) type Row = [f32; LANES];
-
-/// Padding of the inputs.
-const ZERO: Row = [0.0; LANES];
-
-/// Activations on their way through the network.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    a: Vec<Row>,
-    b: Vec<Row>,
+/// Where a network's maps lie among those of a level, and the room for layers that are computed a few positions at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    /// The first map of the trunk.
+    pub(crate) trunk: usize,
+    /// Of the layer inside a residual block.
+    pub(crate) inside: usize,
+    /// Of a band's features.
+    pub(crate) band: usize,
+    /// All maps.
+    pub(crate) maps: usize,
+    /// Words after the maps.
+    pub(crate) room: usize,
 }
 
-impl Scratch {
-    /// Room for a network.
-    pub(crate) fn new(network: &Network) -> Self {
-        let widest = network
-            .layers
-            .iter()
-            .map(|layer| layer.rows_in().max(layer.rows_out()))
-            .max()
-            .unwrap_or(0);
-        Self {
-            a: vec![ZERO; widest],
-            b: vec![ZERO; widest],
-        }
-    }
-}
-
-/// Rows of inputs, wherever they lie.
-pub(crate) struct Inputs<'a> {
-    rows: Vec<&'a Row>,
-}
-
-impl<'a> Inputs<'a> {
-    #[inline(always)]
-    pub(crate) fn new(rows: impl Iterator<Item = &'a Row>, count: usize) -> Self {
-        let mut all = Vec::with_capacity(count + BLOCK);
-        all.extend(rows);
-        while !all.len().is_multiple_of(BLOCK) {
-            all.push(&ZERO);
-        }
-        Self { rows: all }
-    }
+/// A layer and the bias of its activations.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rounded<'a> {
+    pub(crate) layer: &'a Layer,
+    pub(crate) bias: &'a [[i32; OUTPUTS]],
 }
 
 impl Network {
     /// A network of layers in the order of [`Widths::layers`].
-    pub fn new(widths: Widths, layers: Vec<DenseLayer>) -> Result<Self> {
+    pub(crate) fn new(widths: Widths, layers: Vec<Layer>) -> Result<Self> {
         let shapes = widths.layers();
         let is_right = layers.len() == shapes.len()
             && layers.iter().zip(&shapes).all(|(layer, shape)| {
                 layer.inputs == shape.inputs && layer.outputs == shape.outputs
             });
         if widths.is_sound() && is_right {
-            Ok(Self { widths, layers })
+            let none = [0; CONSTANTS];
+            let rounded = layers.iter().map(|layer| layer.rounded_bias(&none));
+            Ok(Self {
+                widths,
+                rounded: rounded.collect(),
+                layers,
+            })
         } else {
             Err(Error::Shape {
                 expected: shapes.len(),
@@ -302,60 +176,97 @@ impl Network {
         }
     }
 
-    /// The bias of the trunk's first layer on a level.
-    pub(crate) fn trunk_bias(&self, constants: &[f32; CONSTANTS]) -> Vec<f32> {
-        self.layers[0].with_constants(constants)
-    }
-
-    /// The trunk for [`LANES`] positions.
-    #[inline(always)]
-    pub(crate) fn trunk<'a, const FUSED: bool>(
-        &self,
-        bias: &[f32],
-        inputs: &Inputs,
-        scratch: &'a mut Scratch,
-    ) -> &'a [Row] {
-        let [first, second] = [&self.layers[0], &self.layers[1]];
-        first.activations::<FUSED>(bias, &inputs.rows, &mut scratch.b);
-        second.activations::<FUSED>(&second.bias, &scratch.b, &mut scratch.a);
-        &scratch.a[..self.widths.trunk]
-    }
-
-    /// Sums for mean and scale of [`LANES`] positions of a band's phase.
-    #[inline(always)]
-    pub(crate) fn head<'a, const FUSED: bool>(
-        &self,
-        head: usize,
-        inputs: &Inputs,
-        scratch: &'a mut Scratch,
-    ) -> &'a [Row] {
-        let first = 2 + head * 3;
-        let [a, b, c] = [
-            &self.layers[first],
-            &self.layers[first + 1],
-            &self.layers[first + 2],
-        ];
-        a.activations::<FUSED>(&a.bias, &inputs.rows, &mut scratch.b);
-        b.activations::<FUSED>(&b.bias, &scratch.b, &mut scratch.a);
-        c.sums::<FUSED>(&c.bias, &scratch.a, &mut scratch.b);
-        &scratch.b[..2]
-    }
-
-    /// Sums for the offsets of the three bands at [`LANES`] positions, where the network has a dequantiser.
-    #[inline(always)]
-    pub(crate) fn dequantiser<'a, const FUSED: bool>(
-        &self,
-        inputs: &Inputs,
-        scratch: &'a mut Scratch,
-    ) -> Option<&'a [Row]> {
-        let [.., a, b] = &self.layers[..] else {
-            return None;
-        };
-        if self.widths.dequantiser == 0 {
-            return None;
+    pub(crate) fn layout(&self) -> Layout {
+        let Widths {
+            trunk,
+            blocks,
+            band,
+            band_blocks,
+            hidden,
+            last,
+            dequantiser,
+            ..
+        } = self.widths;
+        let in_trunk = if blocks > 0 { trunk } else { 0 };
+        let in_band = if band_blocks > 0 { band } else { 0 };
+        let inside = MAPS + trunk / GROUP;
+        let first_band = inside + in_trunk.max(in_band) / GROUP;
+        Layout {
+            trunk: MAPS,
+            inside,
+            band: first_band,
+            maps: first_band + band / GROUP,
+            room: (hidden + last).max(dequantiser) / GROUP * LANES,
         }
-        a.activations::<FUSED>(&a.bias, &inputs.rows, &mut scratch.b);
-        b.sums::<FUSED>(&b.bias, &scratch.b, &mut scratch.a);
-        Some(&scratch.a[..BANDS])
+    }
+
+    fn layer(&self, index: usize) -> Rounded<'_> {
+        Rounded {
+            layer: &self.layers[index],
+            bias: &self.rounded[index],
+        }
+    }
+
+    /// The first layer of the trunk.
+    pub(crate) fn first(&self) -> &Layer {
+        &self.layers[0]
+    }
+
+    /// The two layers of a block of the trunk.
+    pub(crate) fn trunk_block(&self, block: usize) -> [Rounded<'_>; 2] {
+        [0, 1].map(|layer| self.layer(1 + 2 * block + layer))
+    }
+
+    fn band_layer(&self, band: usize, layer: usize) -> Rounded<'_> {
+        let per_band = 1 + 2 * self.widths.band_blocks;
+        self.layer(1 + 2 * self.widths.blocks + band * per_band + layer)
+    }
+
+    /// The first layer of a band.
+    pub(crate) fn band(&self, band: usize) -> Rounded<'_> {
+        self.band_layer(band, 0)
+    }
+
+    /// The two layers of a block of a band.
+    pub(crate) fn band_block(&self, band: usize, block: usize) -> [Rounded<'_>; 2] {
+        [0, 1].map(|layer| self.band_layer(band, 1 + 2 * block + layer))
+    }
+
+    /// The layers of a head, by band and phase; the last gives sums.
+    pub(crate) fn head(&self, head: usize) -> impl Iterator<Item = Rounded<'_>> {
+        let per_band = 1 + 2 * self.widths.band_blocks;
+        let bands = if self.widths.band > 0 {
+            BANDS * per_band
+        } else {
+            0
+        };
+        let per_head = self.widths.head_outputs().count();
+        let first = 1 + 2 * self.widths.blocks + bands + head * per_head;
+        (first..first + per_head).map(|index| self.layer(index))
+    }
+
+    /// The two layers of the dequantiser, where there is one.
+    pub(crate) fn dequantiser(&self) -> Option<[Rounded<'_>; 2]> {
+        let first = self.layers.len().checked_sub(2)?;
+        (self.widths.dequantiser > 0).then(|| [0, 1].map(|layer| self.layer(first + layer)))
+    }
+}
+
+impl Layer {
+    /// The sums of [`LANES`] positions from `from` on.
+    #[inline]
+    pub(crate) fn sums(
+        &self,
+        values: &[u32],
+        (inputs, from): (&[usize], usize),
+        out: &mut [[i32; LANES]; OUTPUTS],
+    ) {
+        let sum = Sum {
+            bias: &self.bias,
+            weights: &self.weights,
+            inputs,
+            from,
+        };
+        kernel::sums(values, &sum, out);
     }
 }

@@ -1,8 +1,8 @@
 //! A decoded picture, and what the pictures below it are coded with.
 
 use crate::coefficients::Transform;
+use crate::grid::Area;
 use crate::matrix::Matrix;
-use crate::planes::Area;
 use crate::wavelet::BANDS;
 
 /// A decoded picture.

@@ -2,7 +2,7 @@
 
 use terrane_format::coder::{Decoder, Encoder};
 
-use crate::distribution::{Context, MAX_SYMBOL};
+use crate::distribution::Context;
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
 use crate::quantiser::Quantiser;
@@ -12,14 +12,17 @@ use crate::wavelet::BANDS;
 pub(crate) trait Stream {
     /// Whether a band has any symbol but 0.
     fn is_empty(&mut self, level: usize, band: usize) -> bool;
-    /// The next symbol.
-    fn symbol(
+    /// The next group of symbols, [`GROUP`] at most, each with its index in the band.
+    ///
+    /// [`GROUP`]: terrane_format::coder::GROUP
+    fn symbols(
         &mut self,
         model: &ProbabilityModel,
-        context: Context,
         band: usize,
-        index: usize,
-    ) -> i64;
+        indices: &[u32],
+        contexts: &[Context],
+        symbols: &mut [i64],
+    );
 }
 
 pub(crate) struct Reading<'a> {
@@ -31,10 +34,16 @@ impl Stream for Reading<'_> {
         self.decoder.raw(1) == 1
     }
 
-    #[inline(always)]
-    fn symbol(&mut self, model: &ProbabilityModel, context: Context, _: usize, _: usize) -> i64 {
-        let symbol = model.distributions.read(&mut self.decoder, context);
-        symbol.clamp(-MAX_SYMBOL, MAX_SYMBOL)
+    fn symbols(
+        &mut self,
+        model: &ProbabilityModel,
+        _: usize,
+        _: &[u32],
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
+        let decoder = &mut self.decoder;
+        model.distributions.read_group(decoder, contexts, symbols);
     }
 }
 
@@ -46,8 +55,15 @@ impl Stream for Nothing {
         true
     }
 
-    fn symbol(&mut self, _: &ProbabilityModel, _: Context, _: usize, _: usize) -> i64 {
-        0
+    fn symbols(
+        &mut self,
+        _: &ProbabilityModel,
+        _: usize,
+        _: &[u32],
+        _: &[Context],
+        symbols: &mut [i64],
+    ) {
+        symbols.fill(0);
     }
 }
 
@@ -80,6 +96,27 @@ fn choose(quantiser: &Quantiser, model: &ProbabilityModel, context: Context, val
     symbol
 }
 
+/// The symbols that a quantiser chooses for coefficients of a band.
+fn choose_all(
+    quantiser: &Quantiser,
+    model: &ProbabilityModel,
+    values: &[f64],
+    indices: &[u32],
+    contexts: &[Context],
+    symbols: &mut [i64],
+) {
+    for ((symbol, &index), &context) in symbols.iter_mut().zip(indices).zip(contexts) {
+        *symbol = choose(quantiser, model, context, values[index as usize]);
+    }
+}
+
+/// Notes the contexts of a group.
+fn note(noted: &mut Matrix<Context>, indices: &[u32], contexts: &[Context]) {
+    for (&index, &context) in indices.iter().zip(contexts) {
+        noted.values[index as usize] = context;
+    }
+}
+
 impl Stream for Writing<'_> {
     fn is_empty(&mut self, level: usize, band: usize) -> bool {
         self.level = level;
@@ -92,23 +129,23 @@ impl Stream for Writing<'_> {
         is_empty
     }
 
-    #[inline(always)]
-    fn symbol(
+    fn symbols(
         &mut self,
         model: &ProbabilityModel,
-        context: Context,
         band: usize,
-        index: usize,
-    ) -> i64 {
-        let value = self.levels[self.level][band].values[index];
-        let symbol = choose(&self.quantiser, model, context, value);
-        model
-            .distributions
-            .write(&mut self.encoder, context, symbol);
+        indices: &[u32],
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
+        let values = &self.levels[self.level][band].values;
+        choose_all(&self.quantiser, model, values, indices, contexts, symbols);
+        let encoder = &mut self.encoder;
+        model.distributions.write_group(encoder, contexts, symbols);
         if let Some(counts) = &mut self.counts {
-            model.distributions.count(context, symbol, counts);
+            for (&context, &symbol) in contexts.iter().zip(&*symbols) {
+                model.distributions.count(context, symbol, counts);
+            }
         }
-        symbol
     }
 }
 
@@ -124,21 +161,17 @@ impl Stream for Recording<'_> {
         false
     }
 
-    #[inline(always)]
-    fn symbol(
+    fn symbols(
         &mut self,
         model: &ProbabilityModel,
-        context: Context,
         band: usize,
-        index: usize,
-    ) -> i64 {
-        self.contexts[band].values[index] = context;
-        choose(
-            &self.quantiser,
-            model,
-            context,
-            self.bands[band].values[index],
-        )
+        indices: &[u32],
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
+        note(&mut self.contexts[band], indices, contexts);
+        let values = &self.bands[band].values;
+        choose_all(&self.quantiser, model, values, indices, contexts, symbols);
     }
 }
 
@@ -156,19 +189,19 @@ impl Stream for Rewriting<'_> {
         is_empty
     }
 
-    #[inline(always)]
-    fn symbol(
+    fn symbols(
         &mut self,
         model: &ProbabilityModel,
-        context: Context,
         band: usize,
-        index: usize,
-    ) -> i64 {
-        let symbol = self.symbols[band].values[index];
-        self.contexts[band].values[index] = context;
-        model
-            .distributions
-            .write(&mut self.encoder, context, symbol);
-        symbol
+        indices: &[u32],
+        contexts: &[Context],
+        symbols: &mut [i64],
+    ) {
+        note(&mut self.contexts[band], indices, contexts);
+        for (symbol, &index) in symbols.iter_mut().zip(indices) {
+            *symbol = self.symbols[band].values[index as usize];
+        }
+        let encoder = &mut self.encoder;
+        model.distributions.write_group(encoder, contexts, symbols);
     }
 }

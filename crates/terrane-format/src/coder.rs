@@ -1,58 +1,94 @@
-//! A range coder: symbols with integer probabilities to bytes and back, bit-exact on every machine.
+//! An entropy coder (rANS): symbols with integer probabilities to bytes and back, bit-exact on every machine.
 //!
-//! It is our own rather than a library's because it is part of the specification: forty lines that somebody can write
-//! again in any language, with adaptive bits and fixed tables in one stream. Carries propagate back through
-//! cached bytes (as in LZMA), so no probability is lost to them.
+//! It is our own rather than a library's because it is part of the specification: a few lines that somebody can write
+//! again in any language, with adaptive bits and fixed tables in one stream. The reader holds a number, its state: the
+//! lowest 16 bits say which symbol is next, and taking it out leaves a smaller state, which a word of 16 bits
+//! fills up again. The writer does the same backwards, last symbol first, so it keeps symbols until the end.
+//!
+//! A long stream has several states, lanes, that share its words. Symbols of a group take them in turn, so
+//! that a processor works on several symbols at once.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "frequencies are masked to their width before they are narrowed"
+)]
+#![expect(
+    clippy::inline_always,
+    reason = "groups are read by a caller's function, which must be inlined to be compiled for its machine"
 )]
 
 use crate::{Error, Result};
 
 /// Frequencies are parts of this total, 2^16, as a power of two.
 pub const PROBABILITY_BITS: u32 = 16;
-/// Below this the range is renormalised by a byte.
-const MIN_RANGE: u32 = 1 << 24;
+/// A state below this takes a word, as a power of two: two bits more than a symbol covers, so that next to nothing is lost
+/// to rounding.
+const LOWEST_BITS: u32 = 18;
+const LOWEST: u64 = 1 << LOWEST_BITS;
 /// Raw bits are coded in groups of at most this many.
 const RAW_GROUP: u32 = 16;
+/// Symbols of a group at most.
+pub const GROUP: usize = 64;
+/// Lanes of a stream of groups at most.
+const MAX_LANES: usize = 4;
+/// Bytes from which a stream of groups has two lanes, and four: where those cost a five hundredth of it at most.
+const TWO_FROM: usize = 2048;
+const FOUR_FROM: usize = 5120;
 
-/// Writes symbols.
-#[derive(Debug, Clone)]
-pub struct Encoder {
-    low: u64,
-    range: u32,
-    /// The byte that may still get a carry, and how many bytes of 255 are pending after it.
-    cache: u8,
-    pending: u64,
-    is_first: bool,
-    bytes: Vec<u8>,
-}
-
-impl Default for Encoder {
-    fn default() -> Self {
-        Self {
-            low: 0,
-            range: u32::MAX,
-            cache: 0,
-            pending: 0,
-            is_first: true,
-            bytes: Vec::new(),
-        }
+/// Lanes of a stream of groups of so many bytes.
+fn lanes(length: usize) -> usize {
+    match length {
+        ..TWO_FROM => 1,
+        TWO_FROM..FOUR_FROM => 2,
+        FOUR_FROM.. => MAX_LANES,
     }
 }
 
+/// The state that a writer starts from and a reader ends with. A lane alone starts empty: its reader is short of words
+/// only at the end, where there are none. Lanes that share their words must always be filled.
+fn first_state(lanes: usize) -> u64 {
+    if lanes == 1 { 0 } else { LOWEST }
+}
+
+/// A symbol that is not written yet.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    cumulative: u16,
+    /// Its frequency less 1.
+    frequency: u16,
+    /// Its place in its group.
+    place: u8,
+}
+
+/// Writes symbols.
+#[derive(Debug, Clone, Default)]
+pub struct Encoder {
+    pending: Vec<Pending>,
+    is_grouped: bool,
+}
+
 impl Encoder {
+    /// For a stream with groups of symbols, which [`Decoder::grouped`] reads.
+    pub fn grouped() -> Self {
+        Self {
+            is_grouped: true,
+            ..Self::default()
+        }
+    }
+
     /// Writes a symbol by its cumulative frequency and its frequency, of a total of 2^16.
     #[inline]
     pub fn encode(&mut self, cumulative: u16, frequency: u32) {
-        let scale = self.range >> PROBABILITY_BITS;
-        self.low += u64::from(scale) * u64::from(cumulative);
-        self.range = scale * frequency;
-        while self.range < MIN_RANGE {
-            self.range <<= 8;
-            self.shift();
-        }
+        self.encode_at(0, cumulative, frequency);
+    }
+
+    /// Writes the symbol at a place of a group.
+    #[inline]
+    pub fn encode_at(&mut self, place: usize, cumulative: u16, frequency: u32) {
+        self.pending.push(Pending {
+            cumulative,
+            frequency: frequency.wrapping_sub(1) as u16,
+            place: (place % GROUP) as u8,
+        });
     }
 
     /// Writes a bit with its adaptive probability, and updates that.
@@ -71,113 +107,193 @@ impl Encoder {
         while count > 0 {
             let group = count.min(RAW_GROUP);
             count -= group;
-            let bits = (value >> count) & ((1 << group) - 1);
-            self.encode(
-                (bits << (PROBABILITY_BITS - group)) as u16,
-                1 << (PROBABILITY_BITS - group),
-            );
+            self.raw_at(0, (value >> count) as u16, group);
         }
     }
 
-    fn shift(&mut self) {
-        let carry = (self.low >> 32) as u8;
-        if self.low < 0xff00_0000 || carry == 1 {
-            if !self.is_first {
-                self.bytes.push(self.cache.wrapping_add(carry));
-            }
-            self.is_first = false;
-            for _ in 0..self.pending {
-                self.bytes.push(0xff_u8.wrapping_add(carry));
-            }
-            self.pending = 0;
-            self.cache = ((self.low >> 24) & 0xff) as u8;
-        } else {
-            self.pending += 1;
-        }
-        self.low = (self.low & 0x00ff_ffff) << 8;
+    /// Writes the lowest `count` bits of a number, 16 at most, at a place of a group.
+    #[inline]
+    pub fn raw_at(&mut self, place: usize, value: u16, count: u32) {
+        let frequency = 1_u32 << (PROBABILITY_BITS - count);
+        let cumulative = (u32::from(value) * frequency) as u16;
+        self.encode_at(place, cumulative, frequency);
     }
 
-    /// The bytes; those at the end that a reader takes for 0 anyway are left out.
+    /// The bytes.
     #[must_use]
-    pub fn finish(mut self) -> Vec<u8> {
-        for _ in 0..5 {
-            self.shift();
+    pub fn finish(self) -> Vec<u8> {
+        // A symbol takes a word at most.
+        if !self.is_grouped || 2 * self.pending.len() + 8 < TWO_FROM {
+            return self.bytes::<1>();
         }
-        while self.bytes.last() == Some(&0) {
-            self.bytes.pop();
+        // Most lanes first: they are the quickest to write, and their length tells how many there are to be.
+        let four = self.bytes::<MAX_LANES>();
+        if four.len() >= FOUR_FROM {
+            return four;
         }
-        self.bytes
+        let two = (four.len() >= TWO_FROM).then(|| self.bytes::<2>());
+        if two.as_ref().is_none_or(|two| two.len() < TWO_FROM) {
+            let one = self.bytes::<1>();
+            if one.len() < TWO_FROM {
+                return one;
+            }
+        }
+        let two = two.unwrap_or_else(|| self.bytes::<2>());
+        if two.len() < FOUR_FROM {
+            at_least(two, TWO_FROM)
+        } else {
+            at_least(four, FOUR_FROM)
+        }
     }
+
+    /// The bytes of a stream of N lanes.
+    fn bytes<const N: usize>(&self) -> Vec<u8> {
+        // Backwards: it is turned round at the end.
+        let mut bytes = Vec::with_capacity(self.pending.len() / 4 + 8 * N);
+        let mut states = [first_state(N); N];
+        for symbol in self.pending.iter().rev() {
+            let state = &mut states[usize::from(symbol.place) % N];
+            let frequency = u64::from(symbol.frequency) + 1;
+            if *state >> LOWEST_BITS >= frequency {
+                bytes.extend((*state as u16).to_be_bytes());
+                *state >>= 16;
+            }
+            let (quotient, rest) = (*state / frequency, *state % frequency);
+            *state = (quotient << PROBABILITY_BITS) + rest + u64::from(symbol.cumulative);
+        }
+        for state in states.iter_mut().rev() {
+            while *state > 0 {
+                bytes.extend((*state as u16).to_be_bytes());
+                *state >>= 16;
+            }
+        }
+        bytes.reverse();
+        // The first word may be a byte: an odd length shows it.
+        if bytes.get(1) == Some(&0) {
+            bytes.remove(1);
+        }
+        bytes
+    }
+}
+
+/// A stream of lanes that is long enough for them: words that nobody reads fill it up. Lanes make a stream longer, so
+/// that none is known that needs them.
+fn at_least(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
+    while bytes.len() < length {
+        bytes.extend([0, 0]);
+    }
+    bytes
 }
 
 /// Reads symbols.
 #[derive(Debug)]
 pub struct Decoder<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-    code: u32,
-    range: u32,
+    states: [u64; MAX_LANES],
+    lanes: usize,
+    /// What is left of the words.
+    words: &'a [u8],
+    length: usize,
+    /// Whether the first word has no more bytes than it needs.
+    is_shortest: bool,
 }
 
 impl<'a> Decoder<'a> {
     /// Starts reading.
     pub fn new(bytes: &'a [u8]) -> Self {
+        Self::with_lanes(bytes, 1)
+    }
+
+    /// Starts reading a stream with groups of symbols.
+    pub fn grouped(bytes: &'a [u8]) -> Self {
+        Self::with_lanes(bytes, lanes(bytes.len()))
+    }
+
+    fn with_lanes(bytes: &'a [u8], lanes: usize) -> Self {
+        let (first, words) = bytes.split_at(bytes.len() % 2);
         let mut decoder = Self {
-            bytes,
-            offset: 0,
-            code: 0,
-            range: u32::MAX,
+            states: [0; MAX_LANES],
+            lanes,
+            words,
+            length: bytes.len(),
+            is_shortest: bytes.get(1 - first.len()) != Some(&0),
         };
-        for _ in 0..4 {
-            decoder.code = decoder.code << 8 | decoder.byte();
+        decoder.states[0] = first.first().copied().unwrap_or(0).into();
+        for lane in 0..lanes {
+            while decoder.states[lane] < LOWEST && decoder.fill(lane) {}
         }
         decoder
     }
 
-    #[inline]
-    fn byte(&mut self) -> u32 {
-        let byte = self.bytes.get(self.offset).copied().unwrap_or(0);
-        self.offset += 1;
-        u32::from(byte)
+    /// Fills a lane with a word, where there is one.
+    #[inline(always)]
+    fn fill(&mut self, lane: usize) -> bool {
+        let Some((word, rest)) = self.words.split_first_chunk() else {
+            return false;
+        };
+        self.states[lane] = self.states[lane] << 16 | u64::from(u16::from_le_bytes(*word));
+        self.words = rest;
+        true
     }
 
     /// The cumulative frequency that the next symbol covers.
     #[inline]
     pub fn decode_target(&self) -> u16 {
-        let scale = self.range >> PROBABILITY_BITS;
-        (self.code / scale).min(0xffff) as u16
+        self.states[0] as u16
     }
 
     /// Consumes the symbol with this cumulative frequency and frequency.
     #[inline]
     pub fn consume(&mut self, cumulative: u16, frequency: u32) {
-        let scale = self.range >> PROBABILITY_BITS;
-        let below = scale.wrapping_mul(u32::from(cumulative));
-        self.code = self.code.wrapping_sub(below);
-        self.range = scale * frequency;
-        while self.range < MIN_RANGE {
-            self.range <<= 8;
-            self.code = self.code << 8 | self.byte();
+        self.states[0] = without(self.states[0], cumulative, frequency);
+        if self.states[0] < LOWEST {
+            self.fill(0);
         }
     }
 
-    /// Consumes a symbol if it is the next one: [`Decoder::decode_target`] and [`Decoder::consume`] without a division.
-    #[inline]
-    pub fn consume_if(&mut self, cumulative: u16, frequency: u32) -> bool {
-        let scale = self.range >> PROBABILITY_BITS;
-        let below = scale.wrapping_mul(u32::from(cumulative));
-        let above = self.code.wrapping_sub(below);
-        let range = scale * frequency;
-        if above >= range {
-            return false;
+    /// Reads a group of at most [`GROUP`] symbols.
+    #[inline(always)]
+    pub fn group(&mut self, count: usize, lookup: &mut impl Lookup) {
+        match self.lanes {
+            1 => self.group_in::<1>(count, lookup),
+            2 => self.group_in::<2>(count, lookup),
+            _ => self.group_in::<MAX_LANES>(count, lookup),
         }
-        self.code = above;
-        self.range = range;
-        while self.range < MIN_RANGE {
-            self.range <<= 8;
-            self.code = self.code << 8 | self.byte();
+    }
+
+    #[inline(always)]
+    fn group_in<const N: usize>(&mut self, count: usize, lookup: &mut impl Lookup) {
+        let count = count.min(GROUP);
+        let mut states = [0; N];
+        states.copy_from_slice(&self.states[..N]);
+        // A symbol takes one word at most.
+        let mut ending = [0; 2 * GROUP];
+        let mut window = if let Some(bytes) = self.words.first_chunk() {
+            Window {
+                bytes,
+                available: GROUP,
+                taken: 0,
+            }
+        } else {
+            ending[..self.words.len()].copy_from_slice(self.words);
+            Window {
+                bytes: &ending,
+                available: self.words.len() / 2,
+                taken: 0,
+            }
+        };
+        let whole = count - count % N;
+        for start in (0..whole).step_by(N) {
+            for (lane, state) in states.iter_mut().enumerate() {
+                *state = window.step(*state, start + lane, lookup);
+            }
         }
-        true
+        // A copy, so that the states above stay in registers.
+        self.states[..N].copy_from_slice(&states);
+        for place in whole..count {
+            let state = &mut self.states[place % N];
+            *state = window.step(*state, place, lookup);
+        }
+        self.words = &self.words[2 * window.taken..];
     }
 
     /// Reads a bit with its adaptive probability, and updates that.
@@ -209,17 +325,64 @@ impl<'a> Decoder<'a> {
         value
     }
 
-    /// Refuses bytes that no symbol needed.
+    /// Refuses a stream that does not end here: its states are then those that its writer started from.
     pub fn end(&self) -> Result<()> {
-        if self.offset < self.bytes.len() || self.bytes.last() == Some(&0) {
-            return Err(Error::Malformed {
-                what: "coded stream",
-                offset: self.offset as u64,
-                reason: "there is more than its symbols need",
-            });
+        let lanes = &self.states[..self.lanes];
+        let is_at_end = lanes.iter().all(|&state| state == first_state(self.lanes));
+        // Unread words are those that make a stream long enough for its lanes.
+        let is_filled_up = self.lanes > 1
+            && [TWO_FROM, FOUR_FROM].contains(&(self.length & !1))
+            && self.words.iter().all(|&byte| byte == 0);
+        if is_at_end && self.is_shortest && (self.words.is_empty() || is_filled_up) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Malformed {
+            what: "coded stream",
+            offset: (self.length - self.words.len()) as u64,
+            reason: "it does not end with its last symbol",
+        })
     }
+}
+
+/// Where symbols of a group are looked up. What implements it is to be inlined, or lanes gain nothing.
+pub trait Lookup {
+    /// Takes the symbol at a place that covers a cumulative frequency, and gives its cumulative frequency and frequency.
+    fn find(&mut self, place: usize, target: u16) -> (u16, u32);
+}
+
+/// The words that the symbols of a group may take.
+struct Window<'a> {
+    bytes: &'a [u8; 2 * GROUP],
+    available: usize,
+    taken: usize,
+}
+
+impl Window<'_> {
+    /// A lane's state after the symbol at a place.
+    #[inline(always)]
+    #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "whether a symbol needs a word is hard to foresee: no branch may depend on it"
+    )]
+    fn step(&mut self, state: u64, place: usize, lookup: &mut impl Lookup) -> u64 {
+        let (cumulative, frequency) = lookup.find(place, state as u16);
+        let rest = without(state, cumulative, frequency);
+        let at = self.taken % GROUP * 2;
+        let word = u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]);
+        let filled = rest << 16 | u64::from(word);
+        let is_filled = (rest < LOWEST) & (self.taken < self.available);
+        self.taken += usize::from(is_filled);
+        if is_filled { filled } else { rest }
+    }
+}
+
+/// A state without its next symbol.
+#[inline(always)]
+fn without(state: u64, cumulative: u16, frequency: u32) -> u64 {
+    let rest = (state as u16).wrapping_sub(cumulative);
+    u64::from(frequency)
+        .wrapping_mul(state >> PROBABILITY_BITS)
+        .wrapping_add(rest.into())
 }
 
 /// A bit with an adaptive probability: the mean of a fast and a slow estimate, both fast at first.
@@ -319,23 +482,132 @@ mod tests {
         decoder.end().unwrap();
     }
 
+    /// Symbols of a table with 2, 3, … parts in 2^16 each but the last, at places of groups.
+    fn symbols(count: usize) -> Vec<(usize, u16, u32)> {
+        let frequencies: Vec<u32> = (0..40_u32).map(|index| index * index * 2 + 2).collect();
+        noise(count)
+            .iter()
+            .enumerate()
+            .map(|(index, &value)| {
+                let target = (value >> 20) as u16;
+                let mut below = 0;
+                for &frequency in &frequencies {
+                    if u32::from(target) < below + frequency {
+                        return (index % GROUP, below as u16, frequency);
+                    }
+                    below += frequency;
+                }
+                (index % GROUP, below as u16, (1 << 16) - below)
+            })
+            .collect()
+    }
+
+    /// Looks symbols up that are known.
+    struct Known<'a> {
+        symbols: &'a [(usize, u16, u32)],
+        is_equal: bool,
+    }
+
+    impl Lookup for Known<'_> {
+        fn find(&mut self, place: usize, target: u16) -> (u16, u32) {
+            let (_, cumulative, frequency) = self.symbols[place];
+            let distance = u32::from(target).wrapping_sub(cumulative.into());
+            self.is_equal &= distance < frequency;
+            (cumulative, frequency)
+        }
+    }
+
+    /// Whether bytes are those symbols and nothing else.
+    fn holds(bytes: &[u8], symbols: &[(usize, u16, u32)]) -> bool {
+        let mut decoder = Decoder::grouped(bytes);
+        let is_equal = symbols.chunks(GROUP).all(|symbols| {
+            let mut known = Known {
+                symbols,
+                is_equal: true,
+            };
+            decoder.group(symbols.len(), &mut known);
+            known.is_equal
+        });
+        is_equal && decoder.end().is_ok()
+    }
+
+    fn written(symbols: &[(usize, u16, u32)]) -> Vec<u8> {
+        let mut encoder = Encoder::grouped();
+        for &(place, cumulative, frequency) in symbols {
+            encoder.encode_at(place, cumulative, frequency);
+        }
+        encoder.finish()
+    }
+
     #[test]
-    fn carries_propagate_through_any_number_of_bytes() {
-        // The last of all frequencies again and again drives `low` against its upper end.
+    fn groups_come_back_with_and_without_lanes() {
+        let symbols = symbols(20_000);
+        let mut lengths = Vec::new();
+        for count in (0..200).chain((2000..9000).step_by(17)).chain([20_000]) {
+            let bytes = written(&symbols[..count]);
+            lengths.push(bytes.len());
+            assert!(holds(&bytes, &symbols[..count]), "{count}");
+        }
+        for count in [1, 2, MAX_LANES] {
+            assert!(lengths.iter().any(|&length| lanes(length) == count));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_longer_or_shorter_is_refused() {
+        let symbols = symbols(9000);
+        for count in [1, 2, 3, 10, 100, 9000] {
+            let bytes = written(&symbols[..count]);
+            let is_read = |bytes: &[u8]| holds(bytes, &symbols[..count]);
+            assert!(is_read(&bytes));
+            for extra in [[0, 0], [0, 1], [7, 0]] {
+                assert!(!is_read(&[&bytes[..], &extra].concat()), "{count}");
+                assert!(!is_read(&[&bytes[..], &extra[..1]].concat()));
+            }
+            assert!(!is_read(&bytes[..bytes.len() - 1]));
+            let mut changed = bytes.clone();
+            changed[bytes.len() / 2] ^= 4;
+            assert!(!is_read(&changed));
+        }
+    }
+
+    #[test]
+    fn a_stream_too_short_for_its_lanes_is_filled_up() {
+        let symbols = symbols(4000);
+        let mut encoder = Encoder::grouped();
+        for &(place, cumulative, frequency) in &symbols[..1000] {
+            encoder.encode_at(place, cumulative, frequency);
+        }
+        let bytes = at_least(encoder.bytes::<2>(), TWO_FROM);
+        let is_read = |bytes: &[u8]| holds(bytes, &symbols[..1000]);
+        assert!(is_read(&bytes));
+        assert!(!is_read(&[&bytes[..], &[0, 0]].concat()));
+        assert!(!is_read(&[&bytes[..bytes.len() - 1], &[1]].concat()));
+    }
+
+    #[test]
+    fn rare_and_certain_symbols_cost_what_they_should() {
         for tail in [0_u16, 1, 0xffff] {
             let mut encoder = Encoder::default();
             for _ in 0..100 {
                 encoder.encode(0xffff, 1);
+                encoder.encode(0, 1 << 16);
             }
             encoder.encode(tail, 1);
             let bytes = encoder.finish();
+            assert!(bytes.len() <= 202);
             let mut decoder = Decoder::new(&bytes);
             for _ in 0..100 {
                 assert_eq!(decoder.decode_target(), 0xffff);
                 decoder.consume(0xffff, 1);
+                decoder.consume(0, 1 << 16);
             }
             assert_eq!(decoder.decode_target(), tail);
+            decoder.consume(tail, 1);
+            decoder.end().unwrap();
         }
+        assert!(Encoder::default().finish().is_empty());
+        Decoder::new(&[]).end().unwrap();
     }
 
     #[test]
@@ -352,12 +624,17 @@ mod tests {
 
     #[test]
     fn any_bytes_can_be_read() {
-        for bytes in [&[][..], &[0xff; 40], &[0x00, 0x01], &[0x80; 7]] {
-            let mut decoder = Decoder::new(bytes);
+        for bytes in [&[][..], &[0xff; 40], &[0x00, 0x01], &[0x80; 7], &[1; 5000]] {
+            let mut decoder = Decoder::grouped(bytes);
             let mut bit = AdaptiveBit::default();
+            let mut known = Known {
+                symbols: &symbols(50),
+                is_equal: true,
+            };
             for count in 0..200 {
                 decoder.bit(&mut bit);
                 decoder.raw(count % 64);
+                decoder.group(count as usize % 50, &mut known);
             }
         }
     }
