@@ -1010,7 +1010,8 @@ class ContextCodec:
             n = sizes[name]
             require(type(n) is int and least <= n <= most and not (in_fours and n % 4), f"{name} of the model")
         require(sizes["band"] or not sizes["band_blocks"], "blocks of bands without layers")
-        require(sizes["dequantiser"] or not sizes["dequantiser_blocks"], "blocks of no dequantiser")
+        has_blocks = sizes["dequantiser"] and sizes["band"]
+        require(has_blocks or not sizes["dequantiser_blocks"], "blocks of a dequantiser that has none")
         self.sizes = sizes
 
         def array(name, kind, *shape):
