@@ -1027,8 +1027,8 @@ class ContextCodec:
             require(np.all(127 * np.abs(weight).sum(1) + np.abs(bias) + 32 < 2**31), f"{name} has too large sums")
             self.layers[name] = weight.astype(np.float64), bias.astype(np.float64)[:, None]
 
-        self.centres = array("tables.centre", "<i4", 38 * 13).tolist()
-        self.radii = array("tables.radius", "u1", 38 * 13).tolist()
+        self.centres = array("tables.centre", "<i4", 4 * 38 * 13).tolist()
+        self.radii = array("tables.radius", "u1", 4 * 38 * 13).tolist()
         require(max(self.radii) <= 14, "a table with too large a radius")
         ends = [*accumulate((2 * radius + 3 for radius in self.radii), initial=0)]
         frequencies = array("tables.size", "<u2", ends[-1]).tolist()
@@ -1128,23 +1128,26 @@ class ContextCodec:
             values = self.activations(f"head.{band}.{phase}.0", chain(*sources))
             if self.sizes["last"]:
                 values = self.activations(f"head.{band}.{phase}.1", [values])
-            m, s, _, _ = self.sums(f"head.{band}.{phase}.{1 + (self.sizes['last'] > 0)}", [values]).astype(np.int64)
+            m, s, t, _ = self.sums(f"head.{band}.{phase}.{1 + (self.sizes['last'] > 0)}", [values]).astype(np.int64)
             means = np.clip((m + 256) >> 9, -12, 12).tolist()
-            scales = np.clip(20 + ((s + 128) >> 8), 0, 253).tolist()
+            scales = np.clip(20 + ((s + 128) >> 8), 0, 247).tolist()
+            shapes = np.clip(2 + ((t + 512) >> 10), 0, 3).tolist()
             found = []
             for i in range(0, len(means), 64):
-                found += self.group(coder, means[i : i + 64], scales[i : i + 64])
+                found += self.group(coder, means[i : i + 64], scales[i : i + 64], shapes[i : i + 64])
             found = np.array(found, np.int64).reshape(len(rows), len(columns))
             symbols[y::2, x::2] = found
             first = 2 * (band % 2)
             grid.at(seen[band // 2], rows, columns)[first : first + 2] = parts(64 * found)
 
-    def group(self, coder, means, scales):
+    LARGEST = (37, 36, 33, 31)  # the largest scale of each shape that has tables
+
+    def group(self, coder, means, scales, shapes):
         """The symbols of a group (F.3)."""
         lanes, places = len(coder.states), range(len(means))
-        shifts = [-(-max(scale - 37, 0) // 6) for scale in scales]
+        shifts = [-(-max(scale - self.LARGEST[shape], 0) // 6) for scale, shape in zip(scales, shapes)]
         rows = [scale - 6 * shift for scale, shift in zip(scales, shifts)]
-        tables = [13 * row + abs(mean) for row, mean in zip(rows, means)]
+        tables = [13 * (38 * shape + row) + abs(mean) for shape, row, mean in zip(shapes, rows, means)]
         entries = [coder.symbol(self.tables[tables[i]], i % lanes) for i in places]
         lows = [0] * len(means)
         for start in (0, 16, 32):
@@ -1152,11 +1155,11 @@ class ContextCodec:
                 if shifts[i] > start:
                     lows[i] |= coder.raw(min(shifts[i] - start, 16), i % lanes) << start
         symbols = []
-        for mean, shift, row, table, entry, low in zip(means, shifts, rows, tables, entries, lows):
+        for mean, shape, shift, row, table, entry, low in zip(means, shapes, shifts, rows, tables, entries, lows):
             centre, radius = self.centres[table], self.radii[table]
             value = centre - radius + entry - 2
             if entry < 2:
-                beyond = self.beyond(coder, int(row >= 36))
+                beyond = self.beyond(coder, max(row + 12 * (shape > 0) - 30, 0) // 6)
                 value = centre + radius + 1 + beyond if entry else centre - radius - 1 - beyond
             if shift:
                 value = (value << shift) + low - 2 ** (shift - 1)
