@@ -8,7 +8,7 @@ import tomllib
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -51,7 +51,6 @@ MAX_RECORD = 2**30
 MAX_PAGE = 2**24
 MAX_MODEL = 2**34
 MAX_MODEL_SIZE = 16384  # section 16: beyond reason
-MAX_CONTEXT_SIZE = 512  # appendix F.7
 MAX_SYMBOL = 2**40  # appendix F.2
 MAX_COARSER = 65535  # section 10.4
 
@@ -360,28 +359,28 @@ class Head:
 
 
 class EntropyDecoder:
-    """Decodes one coded stream; a grouped one has lanes by its length."""
+    """Decodes one coded stream."""
 
-    def __init__(self, data, grouped=False):
-        lanes = 1 if not grouped or len(data) < 2048 else 2 if len(data) < 5120 else 4
+    LOWEST = 2**18  # a state below takes a word
+
+    def __init__(self, data, lanes=1):
         self.data, self.offset, self.states = data, len(data) % 2, [0] * lanes
         if self.offset:
             self.states[0] = data[0]
         for lane in range(lanes):
-            while self.fill(lane):
-                pass
+            while self.states[lane] < self.LOWEST and self.offset < len(data):
+                self.take(lane)
 
-    def fill(self, lane):
-        """Fills a lane with the next word where it needs one."""
-        if self.states[lane] >= 2**18 or self.offset >= len(self.data):
-            return False
-        word = int.from_bytes(self.data[self.offset : self.offset + 2], "little")
-        self.states[lane], self.offset = self.states[lane] << 16 | word, self.offset + 2
-        return True
+    @staticmethod
+    def of_picture(data):
+        """Decodes the stream of a picture, which has lanes by its length."""
+        return EntropyDecoder(data, 1 if len(data) < 2048 else 2 if len(data) < 5120 else 4)
 
-    def lane(self, place):
-        """The lane of the symbol at a place of a group."""
-        return place % len(self.states)
+    def take(self, lane):
+        """Fills a state up with the next word."""
+        word = self.data[self.offset] | self.data[self.offset + 1] << 8
+        self.states[lane] = self.states[lane] << 16 | word
+        self.offset += 2
 
     def decode_target(self, lane=0):
         """The cumulative frequency that the next symbol covers."""
@@ -391,7 +390,8 @@ class EntropyDecoder:
         """Consumes the symbol with this cumulative frequency and frequency."""
         state = self.states[lane]
         self.states[lane] = frequency * (state >> 16) + (state & 0xFFFF) - cumulative
-        self.fill(lane)
+        if self.states[lane] < self.LOWEST and self.offset < len(self.data):
+            self.take(lane)
 
     def bit(self, context):
         """An adaptive bit."""
@@ -407,14 +407,14 @@ class EntropyDecoder:
             context[:] = fast - fast // f, slow - slow // s, min(seen + 1, 250)
         return value
 
-    def raw(self, count):
+    def raw(self, count, lane=0):
         """So many equally likely bits."""
         value = 0
         while count > 0:
             k = min(count, 16)
             count -= k
-            bits = self.decode_target() >> (16 - k)
-            self.consume(bits << (16 - k), 1 << (16 - k))
+            bits = self.decode_target(lane) >> (16 - k)
+            self.consume(bits << (16 - k), 1 << (16 - k), lane)
             value = value << k | bits
         return value
 
@@ -426,11 +426,12 @@ class EntropyDecoder:
 
     def end(self):
         """Requires that the stream ends here."""
-        first = 0 if len(self.states) == 1 else 2**18
+        lanes, length = len(self.states), len(self.data)
+        first = self.LOWEST if lanes > 1 else 0
         require(all(state == first for state in self.states), "a coded stream that does not end with its last symbol")
-        filled_up = len(self.states) > 1 and len(self.data) // 2 in (1024, 2560) and not any(self.data[self.offset :])
-        require(self.offset >= len(self.data) or filled_up, "a coded stream with bytes left over")
-        require(not self.data or self.data[1 - len(self.data) % 2], "a coded stream whose first word is too long")
+        require(not length or self.data[1 - length % 2], "a coded stream that starts with a needless 0")
+        filled_up = lanes > 1 and length // 2 * 2 in (2048, 5120) and not any(self.data[self.offset :])
+        require(self.offset >= length or filled_up, "a coded stream with bytes left over")
 
 
 def contexts(count, estimate=32768, seen=0):
@@ -804,9 +805,14 @@ THRESHOLDS = np.array(
 
 
 def companded(x):
-    """From −127 to 127: how many thresholds the magnitude reaches, with the sign."""
+    """From 0 to 127: how many thresholds the magnitude reaches."""
     x = np.clip(x, -THRESHOLDS[-1], THRESHOLDS[-1])  # −2^63 has no magnitude of 64 bits
-    return np.sign(x) * np.searchsorted(THRESHOLDS, np.abs(x), "right")
+    return np.searchsorted(THRESHOLDS, np.abs(x), "right")
+
+
+def parts(x):
+    """The positive and the negative part of numbers, companded."""
+    return np.stack([np.where(x > 0, companded(x), 0), np.where(x < 0, companded(x), 0)])
 
 
 def scaled(factor, x):
@@ -850,22 +856,8 @@ def inverse_transform(ll, bands, lossless):
     return inverse_rows(even.T, odd.T, lossless).T
 
 
-def activations(sums):
-    """Outputs of a layer."""
-    return np.clip(np.floor((sums + 32) / 64), 0, 127)
-
-
-def window(plane, radius, rows, columns):
-    """The values around all positions of two ranges, of a plane that has `radius` more pixels on each side."""
-    return [
-        plane[rows.start + dy : rows.stop + dy : rows.step, columns.start + dx : columns.stop + dx : columns.step]
-        for dy in range(2 * radius + 1)
-        for dx in range(2 * radius + 1)
-    ]
-
-
-def refined_planes(seen):
-    """Planes 0 to 5, from the context image."""
+def features(seen):
+    """The six features of a context image, [feature, row, column]."""
     (height, width), padded = seen.shape, np.pad(seen, 2, "edge")
 
     def at(x, y):
@@ -873,22 +865,16 @@ def refined_planes(seen):
         return padded[2 + y : 2 + y + height, 2 + x : 2 + x + width]
 
     around = sum(at(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1)) - seen
-    return [
-        companded((8 * seen - around) >> 3),
-        companded(at(-1, 0) - 2 * seen + at(1, 0)),
-        companded(at(0, -1) - 2 * seen + at(0, 1)),
-        companded((at(-1, -1) - at(1, -1) - at(-1, 1) + at(1, 1)) >> 2),
-        companded(at(2, 0) - 3 * at(1, 0) + 3 * seen - at(-1, 0)),
-        companded(at(0, 2) - 3 * at(0, 1) + 3 * seen - at(0, -1)),
-    ]
-
-
-def coarser_plane(band, height, width):
-    """Plane 6, 7 or 8, from a band of the picture above or of the next coarser level."""
-    if not band.size:
-        return np.zeros((height, width), np.int64)
-    rows, columns = (np.minimum(np.arange(n) // 2, m - 1) for n, m in zip((height, width), band.shape))
-    return companded(64 * band[np.ix_(rows, columns)])
+    return np.stack(
+        [
+            (8 * seen - around) >> 3,
+            at(-1, 0) - 2 * seen + at(1, 0),
+            at(0, -1) - 2 * seen + at(0, 1),
+            (at(-1, -1) - at(1, -1) - at(-1, 1) + at(1, 1)) >> 2,
+            at(2, 0) - 3 * at(1, 0) + 3 * seen - at(-1, 0),
+            at(0, 2) - 3 * at(0, 1) + 3 * seen - at(0, -1),
+        ]
+    )
 
 
 @dataclass
@@ -907,11 +893,9 @@ class Picture:
         return Picture(context, decoded, self.bands, self.lossless)
 
     @cached_property
-    def planes(self):
-        """Planes 0 to 8 (F.4)."""
-        seen = self.context * (64 if self.lossless else 1)
-        bands = self.bands or [np.zeros((0, 0), np.int64)] * 3
-        return refined_planes(seen) + [coarser_plane(band, *seen.shape) for band in bands]
+    def features(self):
+        """The features at all pixels (F.4)."""
+        return features(self.context * (64 if self.lossless else 1))
 
 
 @dataclass
@@ -935,31 +919,100 @@ class Part:
         columns = slice(self.x0 // 2, -(-(self.x0 + self.width) // 2))
         return [band[rows, columns] for band in self.picture.bands or [np.zeros((0, 0), np.int64)] * 3]
 
-    def planes(self, radius):
-        """Planes 0 to 8 with what lies around the part, [plane, row, column]."""
-        planes = np.stack(self.picture.planes)
-        planes[6:][[not band.size for band in self.bands]] = 0
-        padded = np.pad(planes, ((0, 0), (radius, radius), (radius, radius)))
-        return padded[:, self.y0 : self.y0 + self.height + 2 * radius, self.x0 : self.x0 + self.width + 2 * radius]
+    @cached_property
+    def parents(self):
+        """64 times the symbols of the picture's bands at its pixels, [band, row, column]; 0 where the part has none."""
+        parents = np.zeros((3, *self.picture.context.shape), np.int64)
+        for parent, band, own in zip(parents, self.picture.bands or [], self.bands):
+            if own.size:
+                rows, columns = (np.minimum(np.arange(n) // 2, m - 1) for n, m in zip(parent.shape, band.shape))
+                parent[:] = 64 * band[np.ix_(rows, columns)]
+        return parents
 
     def constants(self, finer):
-        """The ten constants of a level with so many finer ones."""
+        """The 17 constants of a level with so many finer ones."""
         means = [64 * int(np.abs(band).astype(object).sum()) // band.size if band.size else 0 for band in self.bands]
-        one_hot = [64 * (i == min(finer, 5)) for i in range(6)]
-        return [*one_hot, *(companded(mean) for mean in means), 0 if self.picture.bands else 64]
+        own = np.stack([self.of(feature) for feature in self.picture.features])
+        own = np.abs(np.clip(own, -THRESHOLDS[-1], THRESHOLDS[-1])).sum((1, 2)) // (self.width * self.height)
+        classes = [64 * (i == min(finer, 5)) for i in range(6)]
+        no_level, lossless = 64 * (not self.picture.bands), 64 * self.picture.lossless
+        return [*classes, *(companded(mean) for mean in means), no_level, lossless, *companded(own)]
+
+
+class Grid:
+    """The positions of a level below a part. A map has channels at them, [channel, row, column], and a border of 0."""
+
+    BORDER = 4  # the margin and what layers see beyond it; what heads see beyond the part
+
+    def __init__(self, part):
+        self.part, (height, width) = part, part.picture.context.shape
+        self.rows = range(-min(part.y0, 2), part.height + min(height - part.y0 - part.height, 2))
+        self.columns = range(-min(part.x0, 2), part.width + min(width - part.x0 - part.width, 2))
+
+    def map(self, channels):
+        """A map of zeros."""
+        return np.zeros((channels, self.part.height + 2 * self.BORDER, self.part.width + 2 * self.BORDER))
+
+    def at(self, channels, rows=None, columns=None, dy=0, dx=0):
+        """The channels of a map at positions, all valid ones by default, or beside them."""
+        slices = (
+            slice(self.BORDER + n.start + by, self.BORDER + n.stop + by, n.step)
+            for n, by in ((rows or self.rows, dy), (columns or self.columns, dx))
+        )
+        return channels[:, *slices]
+
+    def around(self, channels, taps, rows=None, columns=None):
+        """The same at each tap in turn."""
+        for dy, dx in taps:
+            yield self.at(channels, rows, columns, dy, dx)
+
+    def inputs(self):
+        """Channels 0 to 19."""
+        part, inputs = self.part, self.map(20)
+        rows = slice(part.y0 + self.rows.start, part.y0 + self.rows.stop)
+        columns = slice(part.x0 + self.columns.start, part.x0 + self.columns.stop)
+        seen = [image[rows, columns] for image in (*part.picture.features, *part.parents)]
+        self.at(inputs)[:18] = np.concatenate([parts(image) for image in seen])
+        return inputs
+
+
+def taps(radius):
+    """All taps of a radius, as rows down and columns right."""
+    return [(dy, dx) for dy in range(-radius, radius + 1) for dx in range(-radius, radius + 1)]
+
+
+def is_known(phase, dy, dx):
+    """Whether the phase that a tap leads to is before this one."""
+    y, x = PHASES[phase]
+    return ((y + dy) % 2, (x + dx) % 2) in PHASES[:phase]
 
 
 class ContextCodec:
-    """A model of method 5. Its sums are in `f32`, which is exact below 2^24 (F.7)."""
+    """A model of method 5. Its sums are in `f64`, which is exact far beyond 2^31 (F.7)."""
+
+    SIZES = {  # least, most, and whether it is a multiple of 4
+        "trunk": (4, 512, True),
+        "blocks": (0, 16, False),
+        "band": (0, 512, True),
+        "band_blocks": (0, 16, False),
+        "look": (0, 1, False),
+        "hidden": (4, 512, True),
+        "last": (0, 512, True),
+        "dequantiser": (0, 512, True),
+        "dequantiser_blocks": (0, 16, False),
+        "reach": (1, 4, False),
+    }
 
     def __init__(self, data):
         sizes, arrays = read_safetensors(data, "terrane.context", json.loads, INTEGERS)
-        names = "reach", "stem", "trunk", "hidden", "last", "dequantiser"
-        require(isinstance(sizes, dict) and all(type(sizes.get(name)) is int for name in names), "sizes of the model")
-        self.radius, stem, trunk, hidden, last, self.dequantiser = (sizes[name] for name in names)
-        require(self.radius in (1, 2), "another radius")
-        require(all(1 <= n <= MAX_CONTEXT_SIZE for n in (stem, trunk, hidden, last)), "a size beyond reason")
-        require(0 <= self.dequantiser <= MAX_CONTEXT_SIZE, "a size beyond reason")
+        require(isinstance(sizes, dict) and sizes.keys() == self.SIZES.keys(), "other sizes of the model")
+        for name, (least, most, in_fours) in self.SIZES.items():
+            n = sizes[name]
+            require(type(n) is int and least <= n <= most and not (in_fours and n % 4), f"{name} of the model")
+        require(sizes["band"] or not sizes["band_blocks"], "blocks of bands without layers")
+        has_blocks = sizes["dequantiser"] and sizes["band"]
+        require(has_blocks or not sizes["dequantiser_blocks"], "blocks of a dequantiser that has none")
+        self.sizes = sizes
 
         def array(name, kind, *shape):
             """An array that must be there with this type and shape."""
@@ -968,119 +1021,188 @@ class ContextCodec:
             require(arrays[name].shape == shape, f"{name} has another shape")
             return arrays[name].astype(np.int64)
 
-        layers = {"trunk.0": (10 + 9 * (2 * self.radius + 1) ** 2, stem), "trunk.1": (stem, trunk)}
-        for band in range(3):
-            for phase in range(4):
-                inputs = trunk + 18 * band + 2 * len(self.known(phase))
-                layers |= {f"head.{band}.{phase}.0": (inputs, hidden), f"head.{band}.{phase}.1": (hidden, last)}
-                layers |= {f"head.{band}.{phase}.2": (last, 2)}
-        if self.dequantiser:
-            layers |= {"dequantiser.0": (trunk + 27, self.dequantiser), "dequantiser.1": (self.dequantiser, 3)}
         self.layers = {}
-        for name, (inputs, outputs) in layers.items():
+        for name, (inputs, outputs) in self.shapes():
             weight, bias = array(f"{name}.weight", "i1", outputs, inputs), array(f"{name}.bias", "<i4", outputs)
-            require(np.all(127 * np.abs(weight).sum(1) + np.abs(bias) + 64 < 2**24), f"{name} has too large sums")
-            self.layers[name] = weight.astype(np.float32), bias.astype(np.float32)[:, None]
+            require(np.all(127 * np.abs(weight).sum(1) + np.abs(bias) + 32 < 2**31), f"{name} has too large sums")
+            self.layers[name] = weight.astype(np.float64), bias.astype(np.float64)[:, None]
 
-        self.centres = array("tables.centre", "<i4", 48 * 13).tolist()
-        self.radii = array("tables.radius", "u1", 48 * 13).tolist()
+        self.centres = array("tables.centre", "<i4", 4 * 38 * 13).tolist()
+        self.radii = array("tables.radius", "u1", 4 * 38 * 13).tolist()
+        require(max(self.radii) <= 14, "a table with too large a radius")
         ends = [*accumulate((2 * radius + 3 for radius in self.radii), initial=0)]
         frequencies = array("tables.size", "<u2", ends[-1]).tolist()
         require(min(frequencies) >= 1, "a frequency of 0")
-        self.tables = [[*accumulate(frequencies[a:b], initial=0)] for a, b in zip(ends, ends[1:])]
+        self.tables = []
+        for a, b in zip(ends, ends[1:]):
+            below, *values, above = frequencies[a:b]
+            self.tables.append([*accumulate([below, above, *values], initial=0)])
         require(all(cumulative[-1] == 65536 for cumulative in self.tables), "a table with another sum")
 
+    def shapes(self):
+        """Name, inputs and outputs of all layers."""
+        n = self.sizes
+        trunk, band, hidden, last = n["trunk"], n["band"], n["hidden"], n["last"]
+        yield "trunk.0", (17 + 9 * 20, trunk)
+        yield from self.blocks_of("trunk", n["blocks"], trunk)
+        for k in range(3 if band else 0):
+            yield f"band.{k}.0", (9 * trunk + 9 * 4 * (k > 0), band)
+            yield from self.blocks_of(f"band.{k}", n["band_blocks"], band)
+        for k in range(3):
+            for phase in range(4):
+                seen = (9 if n["look"] else 1) * (band or trunk)
+                seen += 4 * sum(len(taps) for _, taps in self.symbols_seen(k, phase))
+                widths = [seen, hidden, last, 4] if last else [seen, hidden, 4]
+                for i, shape in enumerate(zip(widths, widths[1:])):
+                    yield f"head.{k}.{phase}.{i}", shape
+        if d := n["dequantiser"]:
+            yield "dequantiser.0", ((9 if band else 1) * trunk + 72, d)
+            yield from self.blocks_of("dequantiser", n["dequantiser_blocks"], d)
+            yield f"dequantiser.{1 + 2 * n['dequantiser_blocks']}", (d, 4)
+
     @staticmethod
-    def known(phase):
-        """Which of the nine positions of a window have a phase before this one."""
-        y, x = PHASES[phase]
-        return [i for i in range(9) if PHASES.index(((y + i // 3 + 1) % 2, (x + i % 3 + 1) % 2)) < phase]
+    def blocks_of(name, blocks, channels):
+        """Name, inputs and outputs of the layers of residual blocks."""
+        return ((f"{name}.{1 + i}", (9 * channels, channels)) for i in range(2 * blocks))
 
-    def sums(self, name, inputs):
-        """The sums of a layer, [output, position], of inputs [input, position]."""
-        weight, bias = self.layers[name]
-        return weight @ inputs + bias
+    def symbols_seen(self, band, phase):
+        """The sets of symbols that a head sees, each with its taps."""
+        near, alone = taps(1), not self.sizes["band"]
+        more = near if alone and band == 1 else []
+        own = [tap for tap in taps(self.sizes["reach"]) if is_known(phase, *tap) or tap in more]
+        return [(band // 2, own), (0, near)] if alone and band == 2 else [(band // 2, own)]
 
-    def trunk(self, part, finer):
-        """The trunk's outputs at all positions of a level, [output, row, column]."""
-        size, (weight, bias) = 2 * self.radius + 1, self.layers["trunk.0"]
-        planes = part.planes(self.radius).astype(np.float32)
-        kernel = weight[:, 10:].reshape(-1, 9, size, size)
-        sums = weight[:, :10] @ np.array(part.constants(finer), np.float32)[:, None] + bias
-        for dy in range(size):
-            for dx in range(size):
-                near = planes[:, dy : dy + part.height, dx : dx + part.width]
-                sums = sums + kernel[:, :, dy, dx] @ near.reshape(9, -1)
-        return activations(self.sums("trunk.1", activations(sums))).reshape(-1, part.height, part.width)
+    def sums(self, name, sources):
+        """The sums of a layer, [output, position], of sources [channel, …] one after another."""
+        (weight, sums), first = self.layers[name], 0
+        for source in sources:
+            count = len(source)
+            sums = sums + weight[:, first : first + count] @ source.reshape(count, -1)
+            first += count
+        return sums
 
-    def symbol(self, coder, mean, scale):
-        """One symbol (F.3)."""
-        shift = -(-max(scale - 47, 0) // 6)
-        table = (scale - 6 * shift) * 13 + abs(mean)
-        centre, radius = self.centres[table], self.radii[table]
-        k = coder.symbol(self.tables[table])
-        value = centre - radius - 1 + k
-        if k in (0, 2 * radius + 2):
-            n = min(coder.raw(6), 62)
-            more = 2**n + coder.raw(n) - 1
-            value = signed(value + more if k else value - more)
-        if shift:
-            value = signed((value << shift) + coder.raw(shift) - 2 ** (shift - 1))
-        if mean < 0:
-            value = signed(-value)
-        return min(max(value, -MAX_SYMBOL), MAX_SYMBOL)
+    def activations(self, name, sources, before=0):
+        """The activations of a layer; of a residual one, with the old ones."""
+        return np.clip(before + np.floor((self.sums(name, sources) + 32) / 64), 0, 127)
 
-    def band(self, coder, trunk, planes, symbols):
-        """Reads the symbols of the next band, phase by phase, and adds its plane to those of the bands before."""
-        number, (height, width) = len(planes), symbols.shape
-        plane = np.zeros((trunk.shape[1] + 2, trunk.shape[2] + 2), np.float32)
-        planes.append(plane)
+    def convolve(self, grid, name, sources, before=None):
+        """A map of the activations of a layer at all valid positions, of sources there."""
+        values = self.activations(name, sources, 0 if before is None else grid.at(before).reshape(len(before), -1))
+        result = grid.map(len(values))
+        grid.at(result)[:] = values.reshape(-1, len(grid.rows), len(grid.columns))
+        return result
+
+    def residual_blocks(self, grid, name, channels, blocks):
+        """A map after residual blocks."""
+        for i in range(blocks):
+            inner = self.convolve(grid, f"{name}.{1 + 2 * i}", grid.around(channels, taps(1)))
+            channels = self.convolve(grid, f"{name}.{2 + 2 * i}", grid.around(inner, taps(1)), before=channels)
+        return channels
+
+    def trunk(self, grid, finer):
+        """The trunk of a level."""
+        constants = np.array(grid.part.constants(finer), np.float64)
+        trunk = self.convolve(grid, "trunk.0", chain([constants], grid.around(grid.inputs(), taps(1))))
+        return self.residual_blocks(grid, "trunk", trunk, self.sizes["blocks"])
+
+    def features(self, grid, trunk, seen, band):
+        """What the heads of a band see beside symbols."""
+        if not self.sizes["band"]:
+            return trunk
+        sources = grid.around(trunk, taps(1))
+        if band:
+            sources = chain(sources, grid.around(seen[0], taps(1)))
+        features = self.convolve(grid, f"band.{band}.0", sources)
+        return self.residual_blocks(grid, f"band.{band}", features, self.sizes["band_blocks"])
+
+    def band(self, coder, grid, trunk, seen, band, symbols):
+        """Reads the symbols of a band, phase by phase, and adds them to those that are seen."""
+        height, width = symbols.shape
+        features = self.features(grid, trunk, seen, band)
         for phase, (y, x) in enumerate(PHASES):
             rows, columns = range(y, height, 2), range(x, width, 2)
             if not rows or not columns:
                 continue
-            inputs = [*trunk[:, y:height:2, x:width:2]]
-            for other in planes[:-1]:
-                values = window(other, 1, rows, columns)
-                inputs += values + [np.abs(v) for v in values]
-            values = window(plane, 1, rows, columns)
-            values = [values[i] for i in self.known(phase)]
-            inputs += values + [np.abs(v) for v in values]
-            inputs = np.stack(inputs).reshape(len(inputs), -1)
-            for layer in range(2):
-                inputs = activations(self.sums(f"head.{number}.{phase}.{layer}", inputs))
-            m, s = self.sums(f"head.{number}.{phase}.2", inputs).astype(np.int64)
+            sources = [grid.around(features, taps(self.sizes["look"]), rows, columns)]
+            sources += [grid.around(seen[which], near, rows, columns) for which, near in self.symbols_seen(band, phase)]
+            values = self.activations(f"head.{band}.{phase}.0", chain(*sources))
+            if self.sizes["last"]:
+                values = self.activations(f"head.{band}.{phase}.1", [values])
+            m, s, t, _ = self.sums(f"head.{band}.{phase}.{1 + (self.sizes['last'] > 0)}", [values]).astype(np.int64)
             means = np.clip((m + 256) >> 9, -12, 12).tolist()
-            scales = np.clip(20 + ((s + 128) >> 8), 0, 263).tolist()
-            found = [self.symbol(coder, mean, scale) for mean, scale in zip(means, scales)]
-            symbols[y::2, x::2] = np.array(found, np.int64).reshape(len(rows), len(columns))
-            plane[1 : height + 1, 1 : width + 1] = companded(64 * symbols)
+            scales = np.clip(20 + ((s + 128) >> 8), 0, 247).tolist()
+            shapes = np.clip(2 + ((t + 512) >> 10), 0, 3).tolist()
+            found = []
+            for i in range(0, len(means), 64):
+                found += self.group(coder, means[i : i + 64], scales[i : i + 64], shapes[i : i + 64])
+            found = np.array(found, np.int64).reshape(len(rows), len(columns))
+            symbols[y::2, x::2] = found
+            first = 2 * (band % 2)
+            grid.at(seen[band // 2], rows, columns)[first : first + 2] = parts(64 * found)
 
-    def offsets(self, trunk, planes):
-        """What is added to 64 times each symbol, for the three bands at all positions (F.6)."""
-        inputs, (_, height, width) = [*trunk], trunk.shape
-        for plane in planes:
-            inputs += window(plane, 1, range(height), range(width))
-        inputs = np.stack(inputs).reshape(len(inputs), -1)
-        sums = self.sums("dequantiser.1", activations(self.sums("dequantiser.0", inputs))).astype(np.int64)
-        return np.clip((sums + 16) >> 5, -32, 32).reshape(3, height, width)
+    LARGEST = (37, 36, 33, 31)  # the largest scale of each shape that has tables
+
+    def group(self, coder, means, scales, shapes):
+        """The symbols of a group (F.3)."""
+        lanes, places = len(coder.states), range(len(means))
+        shifts = [-(-max(scale - self.LARGEST[shape], 0) // 6) for scale, shape in zip(scales, shapes)]
+        rows = [scale - 6 * shift for scale, shift in zip(scales, shifts)]
+        tables = [13 * (38 * shape + row) + abs(mean) for shape, row, mean in zip(shapes, rows, means)]
+        entries = [coder.symbol(self.tables[tables[i]], i % lanes) for i in places]
+        lows = [0] * len(means)
+        for start in (0, 16, 32):
+            for i in places:
+                if shifts[i] > start:
+                    lows[i] |= coder.raw(min(shifts[i] - start, 16), i % lanes) << start
+        symbols = []
+        for mean, shape, shift, row, table, entry, low in zip(means, shapes, shifts, rows, tables, entries, lows):
+            centre, radius = self.centres[table], self.radii[table]
+            value = centre - radius + entry - 2
+            if entry < 2:
+                beyond = self.beyond(coder, max(row + 12 * (shape > 0) - 30, 0) // 6)
+                value = centre + radius + 1 + beyond if entry else centre - radius - 1 - beyond
+            if shift:
+                value = (value << shift) + low - 2 ** (shift - 1)
+            value = min(max(signed(value), -MAX_SYMBOL), MAX_SYMBOL)
+            symbols.append(-value if mean < 0 else value)
+        return symbols
+
+    @staticmethod
+    def beyond(coder, lowest):
+        """How far a symbol lies beyond its table, of which so many lowest bits are stored as they are."""
+        n = 0
+        while n < 48 and coder.raw(1):
+            n += 1
+        k = 2**n + coder.raw(n) - 1
+        return k << lowest | coder.raw(lowest)
+
+    def offsets(self, grid, trunk, seen):
+        """What is added to 64 times each symbol, for the three bands at all positions of the part (F.6)."""
+        blocks, part = self.sizes["dequantiser_blocks"], grid.part
+        sources = [grid.around(trunk, taps(1 if self.sizes["band"] else 0)), *(grid.around(s, taps(1)) for s in seen)]
+        channels = self.convolve(grid, "dequantiser.0", chain(*sources))
+        channels = self.residual_blocks(grid, "dequantiser", channels, blocks)
+        own = grid.at(channels, range(part.height), range(part.width))
+        sums = self.sums(f"dequantiser.{1 + 2 * blocks}", [own]).astype(np.int64)[:3]
+        return np.clip((sums + 16) >> 5, -32, 32).reshape(3, part.height, part.width)
 
     def level_below(self, coder, part, width, height, finer):
         """The picture of a window, one level below a part of another picture."""
         shapes = (-(-height // 2), width // 2), (height // 2, -(-width // 2)), (height // 2, width // 2)
-        bands, planes, trunk = [np.zeros(shape, np.int64) for shape in shapes], [], None
-        for symbols in bands:
+        bands, grid, trunk = [np.zeros(shape, np.int64) for shape in shapes], Grid(part), None
+        seen = [grid.map(4), grid.map(4)]
+        for band, symbols in enumerate(bands):
             if symbols.size and not coder.raw(1):
-                trunk = self.trunk(part, finer) if trunk is None else trunk
-                self.band(coder, trunk, planes, symbols)
-            else:
-                planes.append(np.zeros((part.height + 2, part.width + 2), np.float32))
-        offsets = None if trunk is None or not self.dequantiser else self.offsets(trunk, planes)
+                trunk = self.trunk(grid, finer) if trunk is None else trunk
+                self.band(coder, grid, trunk, seen, band, symbols)
+        offsets = None
+        if trunk is not None and self.sizes["dequantiser"] and not part.picture.lossless:
+            offsets = self.offsets(grid, trunk, seen)
         return picture_below(part, bands, offsets)
 
     def whole(self, data, width, height, depth, lossless):
         """The picture of a root from its stream (F.2)."""
-        coder, sizes = EntropyDecoder(data, grouped=True), []
+        coder, sizes = EntropyDecoder.of_picture(data), []
         while max(width, height) > 8:
             sizes.append((width, height))
             width, height = -(-width // 2), -(-height // 2)
@@ -1096,7 +1218,7 @@ class ContextCodec:
 
     def details(self, data, part, width, height, depth):
         """The picture of a tile below a part of another picture from its stream (F.2)."""
-        coder = EntropyDecoder(data, grouped=True)
+        coder = EntropyDecoder.of_picture(data)
         picture = self.level_below(coder, part, width, height, depth)
         coder.end()
         return picture
