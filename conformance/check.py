@@ -18,26 +18,27 @@ OVERVIEWS_M = 1e-6  # how far heights of overviews may be off, where the case do
 # Appendix E of the specification
 
 
-def range_coder():
-    """Bits, raw bits, frequencies with a carry, and flags of details."""
-    coder, context = reader.EntropyDecoder(bytes.fromhex("59 5B FF D1")), [32768, 32768, 0]
+def entropy_coder():
+    """Bits, raw bits, frequencies, lanes, and flags of details."""
+    coder, context = reader.EntropyDecoder(bytes.fromhex("94 89 68")), [32768, 32768, 0]
     assert [coder.bit(context) for _ in range(8)] == [1, 1, 0, 1, 0, 0, 0, 1] and context == [32767, 32767, 8]
     coder.end()
-    coder = reader.EntropyDecoder(bytes.fromhex("12 34 3D CB B0"))
+    coder = reader.EntropyDecoder(bytes.fromhex("00 50 34 12"))
     assert coder.raw(20) == 0x12345
     coder.end()
-    for stream, symbols in (
-        ("00 01 00 00 FF FD 00 01", [(1, 1), (1, 1), (65535, 1)]),
-        ("80 01 7E FE 01", [(32767, 3), (65280, 256), (65280, 256)]),
+    for stream, lanes, symbols in (
+        ("FF FF 01 00 01 00", 1, [(1, 1), (1, 1), (65535, 1)]),
+        ("55 FF 7F 00 FF", 1, [(32767, 3), (65280, 256), (65280, 256)]),
+        ("55 01 00 80 00 04 00 FF 00 FF", 2, [(32767, 3), (65280, 256), (65280, 256)]),
     ):
-        coder = reader.EntropyDecoder(bytes.fromhex(stream))
-        for cumulative, frequency in symbols:
-            assert cumulative <= coder.decode_target() < cumulative + frequency
-            coder.consume(cumulative, frequency)
+        coder = reader.EntropyDecoder(bytes.fromhex(stream), lanes)
+        for place, (cumulative, frequency) in enumerate(symbols):
+            assert cumulative <= coder.decode_target(place % lanes) < cumulative + frequency
+            coder.consume(cumulative, frequency, place % lanes)
         coder.end()
-    for stream in "DF FE 80", "E0":
+    for count, stream in enumerate(("00 80", "01 00 80", "03 00 80"), 1):
         coder = reader.EntropyDecoder(bytes.fromhex(stream))
-        assert [coder.raw(1) for _ in range(3)] == [1, 1, 1]
+        assert [coder.raw(1) for _ in range(count)] == [1] * count
         coder.end()
 
 
@@ -49,12 +50,12 @@ def bits(*rows):
 def masks():
     """Masks by themselves and below others, and flat areas."""
     mask = bits("00000", "01100", "01110")
-    assert np.array_equal(reader.decode_mask(bytes.fromhex("C8 11 DD 19"), 5, 3), mask)
+    assert np.array_equal(reader.decode_mask(bytes.fromhex("33 11 51 B1"), 5, 3), mask)
     above = reader.inherited(bits("000", "010"), 0, 0, 5, 3)
-    assert np.array_equal(reader.decode_mask(bytes.fromhex("C8 0D BD 19"), 5, 3, above), mask)
+    assert np.array_equal(reader.decode_mask(bytes.fromhex("AF 01 CA 95"), 5, 3, above), mask)
     mask, above = bits("000000", "011000", "011100"), reader.inherited(bits("1111", "1000", "1010"), 1, 1, 6, 3)
-    assert np.array_equal(reader.decode_mask(bytes.fromhex("CB FA 70 2D"), 6, 3, above), mask)
-    areas = "03 36 BD A0 00 00 00 00 00 C8 79 40 00 00 00 00 00 F4 78 40"
+    assert np.array_equal(reader.decode_mask(bytes.fromhex("15 0E 84 FF"), 6, 3, above), mask)
+    areas = "04 B6 01 00 00 00 00 00 00 00 C8 79 40 00 00 00 00 00 F4 78 40"
     heights = np.zeros((3, 4))
     reader.FlatAreas(bytes.fromhex(areas), 4, 3).flatten(heights)
     assert heights.tolist() == [[412.5, 412.5, 0, 0], [412.5, 0, 0, 399.25], [0, 0, 399.25, 399.25]]
@@ -65,16 +66,16 @@ def integers():
     whole = [[10, 12, 13, 13], [11, 13, 15, 14], [-5, 300, 15, 15]]
     holes = [[10, 12, 13, 13], [11, 12, 13, 14], [-5, 300, 15, 15]]
     for stream, median, mask, values in (
-        ("C7 6C E7 96 0C BF CC B6 DA 2A 7D 5E AF 3B", True, None, whole),
-        ("C7 5F 63 D9 91 63 44 C0 6E 30 9F 7A 09 BF F2", False, None, whole),
-        ("C7 6C E7 94 67 00 D6 77 19 61 90", True, bits("0000", "0110", "0000"), holes),
+        ("0D FC 9E FF 1A 8B E4 8C 0A CF 5E FF 3B", True, None, whole),
+        ("71 73 61 98 33 3D AD A5 CB 5F 9A 13 D0 D8", False, None, whole),
+        ("03 F1 FB C5 A5 7E 0E 51 82 AA 61", True, bits("0000", "0110", "0000"), holes),
     ):
         assert reader.decode_integers(bytes.fromhex(stream), 4, 3, median, mask).tolist() == values
 
 
 def corrections():
     """Corrections with a missing pixel, and what they add."""
-    data = bytes.fromhex("00 00 00 3F 60 40 50 FF 20 25 72 2B F8 04 55 D0")
+    data = bytes.fromhex("00 00 00 3F 60 40 50 15 3D 98 F5 0A 80 E1 A8")
     found = reader.Corrections(data, bits("000000", "001000", "000000"))
     assert found.coarse.tolist() == [[1, 0]] and found.fine.tolist() == [[0, -1, 0], [0, 0, 2]]
     assert found.pixels.tolist() == [[0, 0, 0, 1, 0, 0], [0, -3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]
@@ -145,7 +146,7 @@ def overviews():
         assert np.abs(reader.kernel(1, lossless) - expected).max() < 1e-15
 
 
-TEST_VALUES = range_coder, masks, integers, corrections, index, wavelets, overviews
+TEST_VALUES = entropy_coder, masks, integers, corrections, index, wavelets, overviews
 
 
 # Cases

@@ -13,9 +13,29 @@ use std::io::Write;
 use std::time::Instant;
 
 use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, Transform};
+use terrane_format::{Layer, Record, WaveletLayer};
 
-/// Bytes of a tile in a file beside the payload.
-const RECORD: usize = 33;
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Bytes of the record of a file that holds a tile's payload.
+fn record_bytes(step_m: f64, offset: i64, bytes: &[u8], side: usize) -> usize {
+    let layer = Layer::Wavelet(WaveletLayer {
+        is_lossless: false,
+        step_m,
+        offset,
+        bytes: bytes.to_vec(),
+    });
+    let record = Record {
+        missing: None,
+        flats: None,
+        layer,
+        residual: None,
+        corrections: None,
+    };
+    record.to_bytes(0, side, None).len()
+}
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -40,9 +60,11 @@ fn main() {
     for (index, tile) in heights.chunks_exact(side * side).enumerate() {
         let low = tile.iter().copied().fold(f64::INFINITY, f64::min);
         let high = tile.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let middle = f64::midpoint(low, high);
         for part in &steps {
-            let step = (high - low) * part;
+            // As a record has them: a float of 32 bits, and a number of such steps.
+            let step = f64::from(((high - low) * part) as f32);
+            let offset = (f64::midpoint(low, high) / step).round();
+            let middle = offset * step;
             let clock = Instant::now();
             let values = tile.iter().map(|height| (height - middle) / step).collect();
             let grid = Matrix::from_values(side, side, values).unwrap();
@@ -66,7 +88,7 @@ fn main() {
             out.write_all(&back).unwrap();
             println!(
                 "{{\"tile\":{index},\"step\":{part},\"bytes\":{},\"encode_ms\":{encode_ms:.3},\"decode_ms\":{decode_ms:.3}}}",
-                bytes.len() + RECORD
+                record_bytes(step, offset as i64, &bytes, side)
             );
         }
     }

@@ -63,9 +63,9 @@ impl Context {
     #[inline(always)]
     pub fn new(mean: i32, scale: i32, shape: i32) -> Self {
         const LAST: i32 = LARGEST[SHAPES - 1] + (PER_OCTAVE * MAX_SHIFT) as i32;
-        let mean = (mean.wrapping_add(256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
-        let scale = (MIDDLE + (scale.wrapping_add(128) >> 8)).clamp(0, LAST);
-        let shape = (2 + (shape.wrapping_add(512) >> 10)).clamp(0, SHAPES as i32 - 1) as usize;
+        let mean = (mean.saturating_add(256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
+        let scale = (MIDDLE + (scale.saturating_add(128) >> 8)).clamp(0, LAST);
+        let shape = (2 + (shape.saturating_add(512) >> 10)).clamp(0, SHAPES as i32 - 1) as usize;
         let beyond = (scale - LARGEST[shape]).max(0) as u32;
         let shift = beyond.div_ceil(PER_OCTAVE as u32);
         let scale = scale as u32 - shift * PER_OCTAVE as u32;
