@@ -164,7 +164,10 @@ impl Reference {
                             continue;
                         }
                         let (x, y) = (column as isize, row as isize);
-                        let mut inputs = features.at(x, y);
+                        let mut inputs = Vec::new();
+                        for [down, right] in window(self.widths.look as isize) {
+                            inputs.extend(features.at(x + right, y + down));
+                        }
                         let own = &known[band / 2];
                         let has_all = self.widths.band == 0;
                         for [down, right] in window(self.widths.reach as isize) {
@@ -195,20 +198,31 @@ impl Reference {
         contexts
     }
 
-    /// The offset of a band at a position.
-    fn offset(&self, trunk: &Field, known: &[Field; 2], band: usize, x: isize, y: isize) -> i64 {
-        let radius = isize::from(self.widths.band > 0);
-        let mut inputs = Vec::new();
-        for [down, right] in window(radius) {
-            inputs.extend(trunk.at(x + right, y + down));
+    /// What the last layer of the dequantiser sees.
+    fn dequantiser(&self, trunk: &Field, known: &[Field; 2]) -> Field {
+        if self.widths.band > 0 {
+            let sources = [trunk, &known[0], &known[1]];
+            let first = self.convolution("dequantiser.0", &[], &sources, None);
+            return self.blocks("dequantiser", self.widths.dequantiser_blocks, first);
         }
-        for field in known {
-            for [down, right] in window(1) {
-                inputs.extend(field.at(x + right, y + down));
+        let mut field = trunk.clone();
+        field.channels = self.widths.dequantiser;
+        for (&[x, y], values) in &mut field.values {
+            let mut inputs = trunk.at(x, y);
+            for field in known {
+                for [down, right] in window(1) {
+                    inputs.extend(field.at(x + right, y + down));
+                }
             }
+            *values = self.activations("dequantiser.0", &inputs, &[]);
         }
-        let hidden = self.activations("dequantiser.0", &inputs, &[]);
-        let sum = self.sums("dequantiser.1", &hidden)[band];
+        field
+    }
+
+    /// The offset of a band at a position.
+    fn offset(&self, dequantiser: &Field, band: usize, x: isize, y: isize) -> i64 {
+        let last = format!("dequantiser.{}", 1 + 2 * self.widths.dequantiser_blocks);
+        let sum = self.sums(&last, &dequantiser.at(x, y))[band];
         ((sum + 16) >> 5).clamp(-32, 32).into()
     }
 }
@@ -267,9 +281,11 @@ fn the_network_is_the_one_of_its_definition() {
         blocks: 0,
         band: 0,
         band_blocks: 0,
+        look: 0,
         hidden: 8,
         last: 0,
         dequantiser: 4,
+        dequantiser_blocks: 0,
         reach: 1,
     };
     let large = Widths {
@@ -277,13 +293,16 @@ fn the_network_is_the_one_of_its_definition() {
         blocks: 2,
         band: 8,
         band_blocks: 1,
+        look: 1,
         hidden: 12,
         last: 8,
         dequantiser: 8,
-        reach: 2,
+        dequantiser_blocks: 1,
+        reach: 4,
     };
     let mixed = Widths {
         blocks: 1,
+        look: 1,
         last: 4,
         reach: 2,
         ..small
@@ -291,6 +310,9 @@ fn the_network_is_the_one_of_its_definition() {
     let bands_alone = Widths {
         blocks: 0,
         band_blocks: 0,
+        look: 0,
+        dequantiser_blocks: 0,
+        reach: 3,
         ..large
     };
     for widths in [small, large, mixed, bands_alone] {
@@ -362,11 +384,12 @@ fn compare(codec: &Codec, reference: &Reference, picture: &Picture, area: Area) 
         assert!(tables.len() > 20, "{}", tables.len());
     }
     let known = self::symbols(&planes, &symbols, |_, _| true);
+    let dequantiser = reference.dequantiser(&trunk, &known);
     let bands = [0, 1, 2].map(|band: usize| {
         let mut values = symbols[band].map(|symbol| symbol * 64);
         for row in 0..values.height {
             for (column, value) in values.row_mut(row).iter_mut().enumerate() {
-                *value += reference.offset(&trunk, &known, band, column as isize, row as isize);
+                *value += reference.offset(&dequantiser, band, column as isize, row as isize);
             }
         }
         values
