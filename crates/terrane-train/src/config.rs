@@ -422,8 +422,8 @@ mod tests {
             ),
             (
                 "context",
-                "widths.reach=3",
-                "widths.reach must be from 1 to 2, and is 3",
+                "widths.reach=5",
+                "widths.reach must be from 1 to 4, and is 5",
             ),
             (
                 "context",

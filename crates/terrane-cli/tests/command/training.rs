@@ -419,7 +419,16 @@ fn configurations_that_cannot_be_are_explained() {
     }
     let small = ["dataset", "build", "rasters", "small", "--side", "9"];
     stdout(&terrane(folder.path(), &small));
-    let text = attempt(&["train", "context-fast", "--data", "small", "--out", "run"]);
+    let text = attempt(&[
+        "train",
+        "context-fast",
+        "--data",
+        "small",
+        "--out",
+        "run",
+        "--set",
+        "train.batch=2",
+    ]);
     assert!(text.contains("the tiles are 9 pixels across"), "{text}");
     let siren = ["diagnose", "siren", "--data", "tiles"];
     for (extra, expected) in [

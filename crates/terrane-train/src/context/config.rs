@@ -191,6 +191,15 @@ pub struct TrainConfig {
 }
 
 impl TrainConfig {
+    /// The learning rate of a step at a time.
+    pub(crate) fn rate(&self, step: usize, elapsed_s: f64) -> f64 {
+        if self.seconds > 0.0 {
+            self.schedule.rate_at(step, elapsed_s / self.seconds)
+        } else {
+            self.schedule.rate(step, self.steps)
+        }
+    }
+
     fn check(&self) -> Check {
         is_step_count("train.steps", self.steps)?;
         is_positive("train.batch", self.batch)?;

@@ -352,7 +352,7 @@ impl<'a> Pass<'a> {
         let sets = features.dims()[1] / width;
         let [windows, ..] = features.dims();
         let features = if self.widths.look > 0 {
-            Features::Around(kept(framed(features.clone())))
+            Features::Around(Box::new(kept(framed(features.clone()))))
         } else {
             let features = by_phase(channels_last(features.clone()), sets);
             let parts = self.differentiation.parts(features).into_iter();
@@ -376,7 +376,7 @@ impl<'a> Pass<'a> {
                         (at_place.matmul(of_features), width)
                     }
                     Features::Around(features) => {
-                        let of_band = features.clone().narrow(1, band % sets * width, width);
+                        let of_band = (**features).clone().narrow(1, band % sets * width, width);
                         let kernel = kept(Self::kernel(&weight, 0, width));
                         (around(of_band, kernel, [row, column]), 9 * width)
                     }
@@ -463,7 +463,7 @@ enum Features {
     /// At its position, by place and set.
     AtPosition(Vec<Tensor<2>>),
     /// Around it: the canvas with a frame of zeros.
-    Around(Tensor<4>),
+    Around(Box<Tensor<4>>),
 }
 
 /// A canvas with one position of zeros all around: `[windows, channels, rows, columns]`.

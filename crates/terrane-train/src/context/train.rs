@@ -90,12 +90,7 @@ pub fn train(
         let gradient = differentiation.gradient(&loss, &learner);
         drop(recording);
         let elapsed_s = before_s + clock.elapsed().as_secs_f64();
-        let rate = if settings.seconds > 0.0 {
-            let part = elapsed_s / settings.seconds;
-            settings.schedule.rate_at(step, part)
-        } else {
-            settings.schedule.rate(step, settings.steps)
-        };
+        let rate = settings.rate(step, elapsed_s);
         let weights = optimiser.step(rate, gradient);
         learner = differentiation.scatter(learner, weights);
 
@@ -150,15 +145,25 @@ pub fn train(
     }
     drop(batches);
     let best = scatter_fixed(learner, optimiser.best());
-    let mut counts = Vec::new();
-    // Twice: what a symbol costs decides which are chosen.
-    let passes = if settings.count_tiles > 0 { 2 } else { 0 };
-    for _ in 0..passes {
-        counts = count(&codec(config, &best, &counts)?, config, &tiles, side);
-    }
-    let bytes = model_bytes(config, &best, &counts)?;
+    let bytes = with_tables(config, &best, &tiles, side)?;
     checkpoint::write_bytes(&folder.join(MODEL), &bytes, Existing::Replace)?;
     Ok(optimiser.state().steps)
+}
+
+/// The model's file, with tables of what its symbols were.
+fn with_tables(
+    config: &ContextConfig,
+    learner: &ContextLearner,
+    tiles: &[Vec<f32>],
+    side: usize,
+) -> Result<Vec<u8>> {
+    let mut counts = Vec::new();
+    // Twice: what a symbol costs decides which are chosen.
+    let passes = if config.train.count_tiles > 0 { 2 } else { 0 };
+    for _ in 0..passes {
+        counts = count(&codec(config, learner, &counts)?, config, tiles, side);
+    }
+    model_bytes(config, learner, &counts)
 }
 
 /// The tiles that are learned from.
