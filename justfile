@@ -81,9 +81,12 @@ test-conformance:
 test-machines:
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
         CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
-        cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes
+        cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes definition
     CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
         cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine
+    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
+        CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C target-feature=+simd128" \
+        cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine definition
 
 # Times of one tile through the context codec's profiles.
 bench:

@@ -16,6 +16,7 @@ use terrane_context::{Codec, Coefficients, Matrix, ProbabilityModel, Quantiser, 
 use terrane_format::{Layer, Record, WaveletLayer};
 
 /// As the command has it.
+#[cfg(not(target_family = "wasm"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
