@@ -11,9 +11,9 @@ use crate::grid::LANES;
 
 /// Words of a register.
 const WIDTH: usize = 4;
-/// 8 positions in two registers; sums are kept in halves, of two positions each, until the end.
+/// 4 positions in a register: more spill. Sums are kept in halves, of two positions each, until the end.
 struct Wasm;
-const PAIRS: usize = 2;
+const PAIRS: usize = 1;
 
 impl Lanes for Wasm {
     type Sums = [[v128; PAIRS]; OUTPUTS];
