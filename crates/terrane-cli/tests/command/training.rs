@@ -347,6 +347,10 @@ fn a_run_begins_where_it_writes_over_nothing() {
 /// such a size.
 #[cfg(target_os = "linux")]
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list of faults and what is said of each"
+)]
 fn configurations_that_cannot_be_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     dataset(folder.path());
