@@ -1129,7 +1129,7 @@ class ContextCodec:
             if self.sizes["last"]:
                 values = self.activations(f"head.{band}.{phase}.1", [values])
             m, s, t, _ = self.sums(f"head.{band}.{phase}.{1 + (self.sizes['last'] > 0)}", [values]).astype(np.int64)
-            means = np.clip((m + 256) >> 9, -12, 12).tolist()
+            means = np.clip((m + 256) >> 9, -255, 255).tolist()
             scales = np.clip(20 + ((s + 128) >> 8), 0, 247).tolist()
             shapes = np.clip(2 + ((t + 512) >> 10), 0, 3).tolist()
             found = []
@@ -1141,12 +1141,31 @@ class ContextCodec:
             grid.at(seen[band // 2], rows, columns)[first : first + 2] = parts(64 * found)
 
     LARGEST = (37, 36, 33, 31)  # the largest scale of each shape that has tables
+    PARTS = (
+        164, 184, 206, 232, 260, 292, 328, 368, 413, 463, 520, 584, 655,
+        736, 826, 927, 1040, 1168, 1311, 1471, 1651, 1854, 2081, 2335, 2621, 2942,
+        3303, 3707, 4161, 4671, 5243, 5885, 6606, 7415, 8323, 9342, 10486, 11770,
+    )
+    DIVISOR = (
+        6394, 5699, 5090, 4520, 4033, 3591, 3197, 2849, 2539, 2265, 2016, 1796, 1601,
+        1425, 1269, 1131, 1008, 898, 800, 713, 635, 566, 504, 449, 400, 356,
+        317, 283, 252, 224, 200, 178, 159, 141, 126, 112, 100, 89,
+    )
+
+    def far(self, mean, row):
+        """The mean that has a table, and a number of steps (F.3)."""
+        if abs(mean) <= 12:
+            return mean, 0
+        a = mean * self.PARTS[row]
+        steps = (a + 2**13) >> 14
+        return min(max(((a - (steps << 14)) * self.DIVISOR[row] + 2**19) >> 20, -12), 12), steps
 
     def group(self, coder, means, scales, shapes):
         """The symbols of a group (F.3)."""
         lanes, places = len(coder.states), range(len(means))
         shifts = [-(-max(scale - self.LARGEST[shape], 0) // 6) for scale, shape in zip(scales, shapes)]
         rows = [scale - 6 * shift for scale, shift in zip(scales, shifts)]
+        means, steps = zip(*(self.far(mean, row) for mean, row in zip(means, rows)))
         tables = [13 * (38 * shape + row) + abs(mean) for shape, row, mean in zip(shapes, rows, means)]
         entries = [coder.symbol(self.tables[tables[i]], i % lanes) for i in places]
         lows = [0] * len(means)
@@ -1155,7 +1174,7 @@ class ContextCodec:
                 if shifts[i] > start:
                     lows[i] |= coder.raw(min(shifts[i] - start, 16), i % lanes) << start
         symbols = []
-        for mean, shape, shift, row, table, entry, low in zip(means, shapes, shifts, rows, tables, entries, lows):
+        for mean, step, shape, shift, row, table, entry, low in zip(means, steps, shapes, shifts, rows, tables, entries, lows):
             centre, radius = self.centres[table], self.radii[table]
             value = centre - radius + entry - 2
             if entry < 2:
@@ -1163,8 +1182,8 @@ class ContextCodec:
                 value = centre + radius + 1 + beyond if entry else centre - radius - 1 - beyond
             if shift:
                 value = (value << shift) + low - 2 ** (shift - 1)
-            value = min(max(signed(value), -MAX_SYMBOL), MAX_SYMBOL)
-            symbols.append(-value if mean < 0 else value)
+            value = signed(-signed(value) if mean < 0 else value)
+            symbols.append(min(max(signed(value + (step << shift)), -MAX_SYMBOL), MAX_SYMBOL))
         return symbols
 
     @staticmethod

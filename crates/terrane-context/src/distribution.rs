@@ -1,7 +1,7 @@
 //! How likely each symbol is: a table of integer frequencies for every mean, scale and shape that the network can output.
 //!
 //! Scales grow by a sixth of an octave. Means are multiples of a quarter of the scale; one below 0 is that above 0
-//! mirrored. A shape says how heavy the tails are. A table is small, so that a lookup is one comparison of all its
+//! mirrored, and one beyond three scales is a number of steps and a mean near 0. A shape says how heavy the tails are. A table is small, so that a lookup is one comparison of all its
 //! entries at once. Where the scale is beyond the tables, the lowest bits of a symbol are stored as they are and
 //! the rest at a scale that many octaves lower.
 
@@ -25,6 +25,21 @@ pub const TAIL_RATIO: f64 = 4.0;
 const TAIL_SCALES: usize = 2 * PER_OCTAVE;
 /// The largest scale of each shape whose tables are used: beyond it, escapes cost more than lowest bits as they are.
 const LARGEST: [i32; SHAPES] = [37, 36, 33, 31];
+/// The largest mean, in quarters of the scale.
+const MAX_MEAN: i32 = 255;
+/// The largest mean in scales, as the trainer sees it.
+pub const FARTHEST_MEAN: f64 = MAX_MEAN as f64 / 4.0;
+/// Scales that have tables in parts of 2^12 of a step, and what divides by each: parts of 2^20.
+const SCALE_PARTS: [i32; SCALES] = [
+    164, 184, 206, 232, 260, 292, 328, 368, 413, 463, 520, 584, 655, 736, 826, 927, 1040, 1168,
+    1311, 1471, 1651, 1854, 2081, 2335, 2621, 2942, 3303, 3707, 4161, 4671, 5243, 5885, 6606, 7415,
+    8323, 9342, 10_486, 11_770,
+];
+const SCALE_DIVISORS: [i32; SCALES] = [
+    6394, 5699, 5090, 4520, 4033, 3591, 3197, 2849, 2539, 2265, 2016, 1796, 1601, 1425, 1269, 1131,
+    1008, 898, 800, 713, 635, 566, 504, 449, 400, 356, 317, 283, 252, 224, 200, 178, 159, 141, 126,
+    112, 100, 89,
+];
 /// Scales per octave.
 const PER_OCTAVE: usize = 6;
 /// Octaves beyond the tables.
@@ -56,14 +71,33 @@ pub struct Context {
     pub shift: u8,
     /// Whether the table is mirrored: its symbols change sign.
     pub is_mirrored: bool,
+    /// What is added to the table's symbols, before their lowest bits.
+    pub offset: i16,
 }
 
 impl Context {
     /// From the network's three sums.
     #[inline(always)]
     pub fn new(mean: i32, scale: i32, shape: i32) -> Self {
+        let context = Self::near(mean, scale, shape);
+        if Self::is_far(mean) {
+            context.with_far_mean(mean)
+        } else {
+            context
+        }
+    }
+
+    /// Whether a mean is beyond those that have tables.
+    #[inline(always)]
+    pub(crate) fn is_far(mean: i32) -> bool {
+        quarters(mean).abs() >= MEANS as i32
+    }
+
+    /// As [`Context::new`] where the mean has a table; else that of the nearest one.
+    #[inline(always)]
+    pub(crate) fn near(mean: i32, scale: i32, shape: i32) -> Self {
         const LAST: i32 = LARGEST[SHAPES - 1] + (PER_OCTAVE * MAX_SHIFT) as i32;
-        let mean = (mean.saturating_add(256) >> 9).clamp(1 - MEANS as i32, MEANS as i32 - 1);
+        let mean = quarters(mean).clamp(1 - MEANS as i32, MEANS as i32 - 1);
         let scale = (MIDDLE + (scale.saturating_add(128) >> 8)).clamp(0, LAST);
         let shape = (2 + (shape.saturating_add(512) >> 10)).clamp(0, SHAPES as i32 - 1) as usize;
         let beyond = (scale - LARGEST[shape]).max(0) as u32;
@@ -74,8 +108,32 @@ impl Context {
             table: (row * MEANS as u32 + mean.unsigned_abs()) as u16,
             shift: shift as u8,
             is_mirrored: mean < 0,
+            offset: 0,
         }
     }
+
+    /// The same with a mean that has no table: the nearest number of steps, and the table of the rest.
+    pub(crate) fn with_far_mean(self, mean: i32) -> Self {
+        let row = usize::from(self.table) / MEANS;
+        let (parts, divisor) = (SCALE_PARTS[row % SCALES], SCALE_DIVISORS[row % SCALES]);
+        // In parts of 2^14 of a step.
+        let mean = quarters(mean).clamp(-MAX_MEAN, MAX_MEAN) * parts;
+        let steps = (mean + (1 << 13)) >> 14;
+        let rest = (mean - (steps << 14)) * divisor;
+        let rest = ((rest + (1 << 19)) >> 20).clamp(1 - MEANS as i32, MEANS as i32 - 1);
+        Self {
+            table: (row * MEANS) as u16 + rest.unsigned_abs() as u16,
+            is_mirrored: rest < 0,
+            offset: steps as i16,
+            ..self
+        }
+    }
+}
+
+/// A mean in quarters of the scale.
+#[inline(always)]
+fn quarters(mean: i32) -> i32 {
+    mean.saturating_add(256) >> 9
 }
 
 /// Shape, and index of the scale, of a table.
@@ -268,7 +326,7 @@ impl Distributions {
     /// Counts a symbol where its table counts it.
     pub fn count(&self, context: Context, symbol: i64, counts: &mut [Vec<u64>]) {
         let table = usize::from(context.table);
-        let (high, _) = split_bits(mirrored(symbol, context), context.shift);
+        let (high, _) = split_bits(centred(symbol, context), context.shift);
         let (entry, _) = self.find(table, high);
         counts[table][stored(entry, self.entries[table].into())] += 1;
     }
@@ -277,7 +335,7 @@ impl Distributions {
     #[inline(always)]
     pub fn cost(&self, context: Context, symbol: i64) -> f32 {
         let table = usize::from(context.table);
-        let (high, _) = split_bits(mirrored(symbol, context), context.shift);
+        let (high, _) = split_bits(centred(symbol, context), context.shift);
         let (entry, beyond) = self.find(table, high);
         let escape = beyond.map_or(0, |beyond| {
             let lowest = escape_bits(table);
@@ -294,7 +352,7 @@ impl Distributions {
             let mut escapes = Vec::new();
             for (place, (&context, &symbol)) in contexts.iter().zip(symbols).enumerate() {
                 let table = usize::from(context.table);
-                let (high, _) = split_bits(mirrored(symbol, context), context.shift);
+                let (high, _) = split_bits(centred(symbol, context), context.shift);
                 let (entry, beyond) = self.find(table, high);
                 let (cumulative, frequency) = self.bounds[table].of(entry);
                 encoder.encode_at(place, cumulative, frequency);
@@ -303,7 +361,7 @@ impl Distributions {
             }
             for start in (0..shift).step_by(RAW_BITS) {
                 for (place, (&context, &symbol)) in contexts.iter().zip(symbols).enumerate() {
-                    let (_, low) = split_bits(mirrored(symbol, context), context.shift);
+                    let (_, low) = split_bits(centred(symbol, context), context.shift);
                     let bits = raw_bits(context, start);
                     if bits > 0 {
                         encoder.raw_at(place, (low >> start) as u16, bits);
@@ -372,9 +430,10 @@ impl Distributions {
             .fold(0, |shift, context| shift | context.shift);
         if lowest < ESCAPES || shift > 0 {
             self.read_rest(decoder, contexts, symbols);
+            return;
         }
         for (symbol, &context) in symbols.iter_mut().zip(contexts) {
-            *symbol = mirrored(*symbol, context);
+            *symbol = mirrored(*symbol, context) + i64::from(context.offset);
         }
     }
 
@@ -402,9 +461,11 @@ impl Distributions {
                     (high - 1 + i64::from(self.entries[table])).wrapping_add(beyond)
                 };
             }
-            *symbol = (high << context.shift)
+            let value = (high << context.shift)
                 .wrapping_add(low.cast_signed())
-                .wrapping_sub(1 << context.shift >> 1)
+                .wrapping_sub(1 << context.shift >> 1);
+            *symbol = mirrored(value, context)
+                .wrapping_add(i64::from(context.offset) << context.shift)
                 .clamp(-MAX_SYMBOL, MAX_SYMBOL);
         }
     }
@@ -483,6 +544,15 @@ fn read_beyond(decoder: &mut Decoder, lowest: u32) -> u64 {
 /// More bits than any symbol has: a damaged stream ends here.
 const MAX_BEYOND_BITS: u32 = 48;
 
+/// A symbol as its table has it.
+#[inline(always)]
+fn centred(symbol: i64, context: Context) -> i64 {
+    mirrored(
+        symbol - (i64::from(context.offset) << context.shift),
+        context,
+    )
+}
+
 #[inline(always)]
 fn mirrored(value: i64, context: Context) -> i64 {
     if context.is_mirrored {
@@ -552,7 +622,9 @@ pub(crate) mod tests {
     ];
 
     fn contexts() -> Vec<Context> {
-        let means = (-8000..8000).step_by(997);
+        let means = (-8000..8000)
+            .step_by(997)
+            .chain((-140_000..140_000).step_by(39_119));
         means
             .flat_map(|mean| {
                 let scales = (-6000..64_000).step_by(1591);
@@ -650,6 +722,37 @@ pub(crate) mod tests {
         for extreme in [i32::MIN, i32::MAX] {
             let context = Context::new(extreme, extreme, extreme);
             assert!(usize::from(context.table) < TABLES && usize::from(context.shift) <= MAX_SHIFT);
+        }
+    }
+
+    #[test]
+    fn means_beyond_the_tables_are_steps_and_a_rest() {
+        for (index, (&parts, &divisor)) in SCALE_PARTS.iter().zip(&SCALE_DIVISORS).enumerate() {
+            let exact = scale(index as f64) * 4096.0;
+            assert_eq!(f64::from(parts), exact.round());
+            assert_eq!(
+                f64::from(divisor),
+                (f64::from(1 << 20) / exact.round()).round()
+            );
+        }
+        for index in 0..38 {
+            for mean in -300..=300_i32 {
+                let context = Context::new(mean << 9, (index - MIDDLE) << 8, -4096);
+                assert_eq!(usize::from(context.table) / MEANS, index as usize);
+                let rest = f64::from(context.table % MEANS as u16) * scale(f64::from(index)) / 4.0;
+                let sign = if context.is_mirrored { -1.0 } else { 1.0 };
+                let found = f64::from(context.offset) + sign * rest;
+                let asked =
+                    f64::from(mean.clamp(-MAX_MEAN, MAX_MEAN)) * scale(f64::from(index)) / 4.0;
+                // Where a scale is small, a rest of half a step is beyond its tables.
+                let error = (found - asked).abs();
+                let within = scale(f64::from(index)) / 8.0 + 0.01;
+                assert!(
+                    error <= within.max(0.51 - 3.0 * scale(f64::from(index))),
+                    "{index} {mean}: {found} {asked}"
+                );
+                assert!(context.offset == 0 || mean.abs() > 12);
+            }
         }
     }
 

@@ -391,8 +391,17 @@ impl Work for Contexts<'_> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
         let [mean, scale, shape, _] = self.sums;
+        let mut has_far = false;
         for lane in 0..LANES {
-            self.contexts[lane] = Context::new(mean[lane], scale[lane], shape[lane]);
+            self.contexts[lane] = Context::near(mean[lane], scale[lane], shape[lane]);
+            has_far |= Context::is_far(mean[lane]);
+        }
+        if has_far {
+            for (context, &mean) in self.contexts.iter_mut().zip(mean) {
+                if Context::is_far(mean) {
+                    *context = context.with_far_mean(mean);
+                }
+            }
         }
     }
 }

@@ -44,8 +44,8 @@ pub use codec::Codec;
 pub use coefficients::{Coefficients, Transform};
 pub use compand::{SUBSTEPS, seen_symbol};
 pub use distribution::{
-    Context, Distributions, MEANS, SCALE_AT_ZERO, SCALE_PER_UNIT, SCALES, SHAPES, TABLES,
-    TAIL_RATIO, TAILS, scale, support,
+    Context, Distributions, FARTHEST_MEAN, MEANS, SCALE_AT_ZERO, SCALE_PER_UNIT, SCALES, SHAPES,
+    TABLES, TAIL_RATIO, TAILS, scale, support,
 };
 pub use draft::{Draft, Finest};
 pub use error::{Error, Result};

@@ -9,8 +9,9 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Device, Int, Slice, Tensor, TensorData};
 use terrane_context::{
-    BANDS, CHANNELS, CONSTANTS, GROUP, LayerWeights, MAX_MAGNITUDE, MAX_REACH, PHASES,
-    SCALE_AT_ZERO, SCALE_PER_UNIT, SUMS, SymbolTap, TAIL_RATIO, TAILS, WEIGHT_UNIT, Widths, scale,
+    BANDS, CHANNELS, CONSTANTS, FARTHEST_MEAN, GROUP, LayerWeights, MAX_MAGNITUDE, MAX_REACH,
+    PHASES, SCALE_AT_ZERO, SCALE_PER_UNIT, SUMS, SymbolTap, TAIL_RATIO, TAILS, WEIGHT_UNIT, Widths,
+    scale,
 };
 use terrane_networks::init::Init;
 use terrane_networks::tape::{Recording, kept};
@@ -556,7 +557,7 @@ fn bits(sums: Tensor<2>, symbols: Tensor<1>) -> Tensor<1> {
     let octave = (scale(6.0) / scale(0.0)).ln() / 6.0;
     // One over the scale.
     let sharpness = kept(kept(index.mul_scalar(-octave).exp()).mul_scalar(1.0 / scale(0.0)));
-    let mean = kept(output(0)).clamp(-3.0, 3.0);
+    let mean = kept(output(0)).clamp(-FARTHEST_MEAN, FARTHEST_MEAN);
     let distance = kept((symbols * sharpness.clone() - mean).abs());
     let half = kept(sharpness.mul_scalar(0.5));
     let middle = kept(interval(distance.clone(), half.clone()));
