@@ -173,8 +173,8 @@ fn rmse_and_bits_come_out_as_asked() {
                 0.0
             };
             let bpp = (length(tile) + above) * 8.0 / 65_536.0;
-            // A wavelet's tile has a step in 16ths of the tree's, of which one takes a 12th of a bit.
-            assert!((bpp / target - 1.0).abs() < 0.03, "{bpp} for {target}");
+            // A wavelet's tile has a step in 16ths of the tree's, of which one takes up to 0.09 bits.
+            assert!((bpp - target).abs() < 0.09, "{bpp} for {target}");
         }
     }
 }
