@@ -157,6 +157,16 @@ impl Codec {
         Ok(picture)
     }
 
+    /// The bytes that say that a picture of a size has no details: the flags of its bands.
+    pub fn no_details([width, height]: [usize; 2]) -> Vec<u8> {
+        let (_, sizes) = subband_sizes(width, height);
+        let mut encoder = Encoder::grouped();
+        for _ in sizes.iter().filter(|[width, height]| width * height > 0) {
+            encoder.raw(1, 1);
+        }
+        encoder.finish()
+    }
+
     /// The picture whose LL band is a part of another and that has no details.
     pub fn plain(&self, part: Part, [width, height]: [usize; 2], finer: usize) -> Result<Picture> {
         self.details(&mut Nothing, part, [width, height], finer)

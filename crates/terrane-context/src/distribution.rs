@@ -7,6 +7,8 @@
 
 use terrane_format::coder::{Decoder, Encoder, GROUP, Lookup, PROBABILITY_BITS};
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{self, Machine};
 use crate::{Error, Result};
 
 /// Scales that have tables.
@@ -378,10 +380,7 @@ impl Distributions {
     pub fn read_group(&self, decoder: &mut Decoder, contexts: &[Context], symbols: &mut [i64]) {
         for (contexts, symbols) in contexts.chunks(GROUP).zip(symbols.chunks_mut(GROUP)) {
             #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2")
-                && std::arch::is_x86_feature_detected!("bmi2")
-                && std::arch::is_x86_feature_detected!("popcnt")
-            {
+            if simd::machine() >= Machine::Avx2 {
                 #[expect(unsafe_code, reason = "the only way to reach wider registers")]
                 // SAFETY: the machine has what the function was compiled for.
                 unsafe {

@@ -41,7 +41,7 @@ impl Machine {
     #[cfg(target_arch = "x86_64")]
     fn detect() -> Self {
         use std::arch::is_x86_feature_detected as has;
-        let has_avx2 = has!("avx2") && has!("fma") && has!("bmi2");
+        let has_avx2 = has!("avx2") && has!("fma") && has!("bmi2") && has!("popcnt");
         let has_avx512 =
             has_avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
         match (has_avx2, has_avx512) {

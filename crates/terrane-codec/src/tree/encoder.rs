@@ -492,7 +492,7 @@ impl TreeEncoder<'_> {
                 })?;
             // A step of its own must be said even where there are no details.
             let bytes = bytes.or_else(|| {
-                (coarser > 0).then(|| empty_details(place.window.width, place.window.height))
+                (coarser > 0).then(|| Codec::no_details([place.window.width, place.window.height]))
             });
             let layer = bytes.map(|bytes| Layer::Details(Details { coarser, bytes }));
             let missing = heights.missing.clone();
@@ -531,22 +531,6 @@ impl TreeEncoder<'_> {
     }
 }
 
-/// What says that all bands of a tile of a size are empty.
-fn empty_details(width: usize, height: usize) -> Vec<u8> {
-    let mut encoder = terrane_format::coder::Encoder::grouped();
-    let sizes = [
-        (width / 2, height.div_ceil(2)),
-        (width.div_ceil(2), height / 2),
-        (width / 2, height / 2),
-    ];
-    for (width, height) in sizes {
-        if width * height > 0 {
-            encoder.raw(1, 1);
-        }
-    }
-    encoder.finish()
-}
-
 /// The record of a tile; `None` where it is what the tile above says.
 pub(super) fn record_of(
     heights: &TileHeights,
@@ -565,7 +549,7 @@ pub(super) fn record_of(
     let empty = || {
         Layer::Details(Details {
             coarser: 0,
-            bytes: empty_details(width, height),
+            bytes: Codec::no_details([width, height]),
         })
     };
     let layer = candidate.layer.clone().unwrap_or_else(empty);
