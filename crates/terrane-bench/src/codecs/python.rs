@@ -12,7 +12,7 @@ use super::outcome::{Absent, Bounded, Held, Lossless, Outcomes};
 use super::{BOUNDS_M, CodecError, LOSSLESS_STEP_M, RATES};
 
 /// The program, which also stands alone.
-const SCRIPT: &str = include_str!("../../../../tools/codecs.py");
+const SCRIPT: &str = include_str!("peers.py");
 /// What starts the line before a codec of the program, and what ends its name.
 const MARKS: [&str; 2] = ["@codec(\"", "@lossless(\""];
 /// What adds the codecs that are absent.

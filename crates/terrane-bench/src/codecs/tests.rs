@@ -179,7 +179,7 @@ fn tables_name_every_codec_that_is_absent_and_those_measured_elsewhere() {
     ));
 }
 
-/// A small tile and what `tools/codecs.py` printed of it (`--only SZ3 JPEG-LS HEVC` with av missing).
+/// A small tile and what `crates/terrane-bench/src/codecs/peers.py` printed of it (`--only SZ3 JPEG-LS HEVC` with av missing).
 fn recorded() -> (Tile, String) {
     let heights: Vec<f32> = (0..64)
         .map(|index| (index % 8 * 3 + index / 8 * index / 8) as f32)

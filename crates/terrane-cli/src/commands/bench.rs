@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     /// Tiles whose whole decoder is fitted.
     #[arg(long, default_value_t = 4)]
     bound_tiles: usize,
-    /// A Python with imagecodecs and av, for the codecs that are not in this program (see tools/codecs.py).
+    /// A Python with imagecodecs and av, for the codecs that are not in this program (see crates/terrane-bench/src/codecs/peers.py).
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
     pip install numpy imagecodecs av
     terrane bench codecs --data tiles --out report --python python3
 
-Alone: `python3 tools/codecs.py TILES.f32 --side 256 --max-rate 4 --bounds 0.1 0.05 0.01 --step 0.01 [--jobs 2]
+Alone: `python3 crates/terrane-bench/src/codecs/peers.py TILES.f32 --side 256 --max-rate 4 --bounds 0.1 0.05 0.01 --step 0.01 [--jobs 2]
 [--only HEVC SPERR]`. TILES.f32 holds side × side little-endian 32-bit heights in metres per tile. One JSON object is printed:
 
     format    1
