@@ -131,3 +131,7 @@ test-viewer:
 load:
     cargo build --release --workspace --bin terrane --example load
     "${CARGO_TARGET_DIR:-target}/release/examples/load" "${CARGO_TARGET_DIR:-target}/release/terrane"
+
+# What would be published of every crate: it must hold all that it needs.
+package:
+    cargo package --workspace --exclude terrane-python --no-verify --allow-dirty
