@@ -87,6 +87,39 @@ impl Codec {
         (writing.encoder.finish(), picture)
     }
 
+    /// The symbols that a quantiser chooses for a picture, finest level first.
+    pub fn choose(
+        &self,
+        coefficients: &Coefficients,
+        quantiser: Quantiser,
+    ) -> Vec<[Matrix<i64>; BANDS]> {
+        let transform = coefficients.transform;
+        let (encoder, ll) = encode_ll(coefficients);
+        let mut writing = Writing {
+            encoder,
+            levels: &coefficients.levels,
+            quantiser: quantiser.of(transform),
+            level: 0,
+            has_symbols: false,
+            counts: None,
+        };
+        let (sizes, _) = level_sizes(coefficients.width, coefficients.height);
+        let mut picture = Picture::coarsest(&ll, transform);
+        let mut chosen = Vec::with_capacity(sizes.len());
+        Scratch::with(|scratch| {
+            for (level, &sizes) in sizes.iter().enumerate().rev() {
+                let part = picture.whole();
+                let mut context = None;
+                let place = (level, sizes);
+                let bands = self.bands(&mut writing, part, place, level, &mut context, scratch);
+                chosen.push(bands.clone());
+                picture = self.refined(part, bands, context, level, scratch);
+            }
+        });
+        chosen.reverse();
+        chosen
+    }
+
     /// Decodes a picture of a size below which so many finer levels lie.
     pub fn decode(
         &self,
@@ -430,6 +463,36 @@ mod tests {
                 .unwrap();
             assert_eq!(decoded.values(), &whole);
         }
+    }
+
+    #[test]
+    fn chosen_symbols_are_those_that_are_coded() {
+        let codec = codec();
+        let quantiser = Quantiser {
+            lambda: 0.12,
+            dead_zone: 0.0,
+        };
+        let tile = Coefficients::lossy(&hills(100, 37)).unwrap();
+        let chosen = codec.choose(&tile, quantiser);
+        let rounded = Coefficients {
+            levels: chosen
+                .iter()
+                .map(|bands| {
+                    bands
+                        .each_ref()
+                        .map(|band| band.map(|symbol| symbol as f64))
+                })
+                .collect(),
+            ..tile.clone()
+        };
+        assert_eq!(
+            codec.encode(&rounded, ROUNDED, 0),
+            codec.encode(&tile, quantiser, 0)
+        );
+        assert_ne!(
+            codec.encode(&rounded, ROUNDED, 0),
+            codec.encode(&tile, ROUNDED, 0)
+        );
     }
 
     /// Run on every kind of machine (`just test-machines`).

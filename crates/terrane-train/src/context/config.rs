@@ -138,6 +138,9 @@ pub struct RateConfig {
     pub dead_zone: f64,
     /// Fraction of tiles that are coded without loss.
     pub lossless: f64,
+    /// Fraction of the other tiles whose symbols are chosen by rate and error, as encoders choose them, by the program's own
+    /// quick model.
+    pub chosen: f64,
 }
 
 impl RateConfig {
@@ -158,7 +161,10 @@ impl RateConfig {
             "be from 0 to 0.5",
             |zone| (0.0..=0.5).contains(&zone),
         )?;
-        are_fractions(&[("rate.lossless", self.lossless)])
+        are_fractions(&[
+            ("rate.lossless", self.lossless),
+            ("rate.chosen", self.chosen),
+        ])
     }
 }
 

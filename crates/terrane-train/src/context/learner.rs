@@ -746,6 +746,7 @@ mod tests {
             coarsest: 2e-2,
             dead_zone: 0.2,
             lossless,
+            chosen: 0.0,
         };
         let mut random = Random::new(seed, 0);
         draw(&generate(&recipe).heights, 256, &data, &rate, &mut random).unwrap()

@@ -1,6 +1,10 @@
 //! Windows of terrain to learn from: their levels on a canvas, exactly as the codec sees them.
 
+use std::ops::Range;
+use std::sync::LazyLock;
+
 use terrane_codec::random::Random;
+use terrane_codec::{FileModel, Profile};
 use terrane_context::{
     Area, BANDS, CHANNELS, CONSTANTS, Coefficients, Matrix, Planes, Quantiser, SUBSTEPS, Subbands,
     Transform, seen_symbol,
@@ -12,6 +16,8 @@ use crate::data::Orientation;
 
 /// Windows of this side have whole levels on the canvas, as a tile without others above it has them.
 const WHOLE: usize = 256;
+/// What a bit is worth where symbols are chosen, in squared steps: about what encoders say.
+const WORTH: Range<f64> = 0.06..0.14;
 /// Symbols beyond this teach nothing more.
 const MAX_SYMBOL: i64 = 32_000;
 /// Numbers with a sign are kept as bytes from this on.
@@ -38,6 +44,21 @@ pub(crate) struct Drawn {
     pub(crate) effort: Quantiser,
     /// Whether its levels are seen where they end.
     is_at_edge: bool,
+}
+
+impl Drawn {
+    /// The symbols of all levels, finest first.
+    fn symbols(&self) -> Vec<[Matrix<i64>; BANDS]> {
+        static QUICK: LazyLock<FileModel> = LazyLock::new(|| Profile::Fast.model());
+        if self.effort.lambda > 0.0
+            && let Some(quick) = QUICK.context()
+        {
+            return quick.choose(&self.tile, self.effort);
+        }
+        let nearest = |band: &Matrix<f64>| band.map(|value| self.effort.nearest(value));
+        let levels = self.tile.levels.iter();
+        levels.map(|bands| bands.each_ref().map(nearest)).collect()
+    }
 }
 
 /// Turns and scales a window by chance.
@@ -94,9 +115,16 @@ pub(crate) fn draw(
     } else {
         rate.dead_zone * random.unit()
     };
-    let effort = Quantiser {
-        dead_zone,
-        ..Quantiser::ROUNDING
+    let effort = if !is_lossless && random.unit() < rate.chosen {
+        Quantiser {
+            lambda: WORTH.start + (WORTH.end - WORTH.start) * random.unit(),
+            dead_zone: 0.0,
+        }
+    } else {
+        Quantiser {
+            dead_zone,
+            ..Quantiser::ROUNDING
+        }
     };
     Some(Drawn {
         tile,
@@ -154,10 +182,8 @@ impl Batch {
         let mut low = tile.ll.map(|value| value.round() as i64 * unit);
         let mut parents: Option<[Matrix<i64>; BANDS]> = None;
         let mut pixels = 0;
-        for (finer, bands) in tile.levels.iter().enumerate().rev() {
-            let symbols = bands
-                .each_ref()
-                .map(|band| band.map(|value| drawn.effort.nearest(value)));
+        let levels = tile.levels.iter().zip(drawn.symbols());
+        for (finer, (bands, symbols)) in levels.enumerate().rev() {
             if let Some(place) = PLACES.get(finer) {
                 let area = crop(&low, place, drawn.is_at_edge, random);
                 let scaled = (unit != SUBSTEPS).then(|| low.map(|value| value * (SUBSTEPS / unit)));
