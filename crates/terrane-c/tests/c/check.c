@@ -18,9 +18,12 @@
 
 enum { WIDTH = 700, HEIGHT = 500, SIDE = 64 };
 
+/* Rough enough that the file is larger than what is read of it when it is opened. */
 static double hill(double x, double y)
 {
-    return x > 600 ? NAN : 100 + 20 * sin(x / 40) * cos(y / 30);
+    uint32_t noise = ((uint32_t)x * 2654435761u) ^ ((uint32_t)y * 2246822519u);
+    noise = (noise ^ (noise >> 15)) * 3266489917u;
+    return x > 600 ? NAN : 100 + 20 * sin(x / 40) * cos(y / 30) + (noise >> 16) / 65536.0;
 }
 
 /* ---- Memory that is read as a file ---- */
