@@ -58,6 +58,16 @@ int64_t TRNFile::Read(void *pUser, uint64_t nOffset, void *pBuffer, size_t nLeng
     return static_cast<int64_t>(VSIFReadL(pBuffer, 1, nLength, poFile->m_fp));
 }
 
+// Parts that /vsicurl and its like ask for side by side.
+int32_t TRNFile::ReadAll(void *pUser, size_t nCount, const uint64_t *panOffsets, const size_t *panLengths, void **ppBuffers)
+{
+    auto poFile = static_cast<TRNFile *>(pUser);
+    const std::vector<vsi_l_offset> anOffsets(panOffsets, panOffsets + nCount);
+    std::lock_guard<std::mutex> oLock(poFile->m_oMutex);
+    const int nStatus = VSIFReadMultiRangeL(static_cast<int>(nCount), ppBuffers, anOffsets.data(), panLengths, poFile->m_fp);
+    return nStatus == 0 ? TRN_OK : TRN_ERROR;
+}
+
 std::shared_ptr<TRNFile> TRNFile::Open(VSILFILE *fp, const char *pszName, unsigned nThreads)
 {
     auto poFile = std::make_shared<TRNFile>();
@@ -71,6 +81,7 @@ std::shared_ptr<TRNFile> TRNFile::Open(VSILFILE *fp, const char *pszName, unsign
     trn_open_settings sSettings{};
     sSettings.threads = nThreads;
     sSettings.is_cached_elsewhere = 1;
+    sSettings.read_all = ReadAll;
     TRNError oError;
     poFile->m_hFile = trn_open_with(Read, poFile.get(), VSIFTellL(fp), &sSettings, oError.Out());
     if (!poFile->m_hFile || trn_describe(poFile->m_hFile, &poFile->m_sInfo, oError.Out()) != TRN_OK)

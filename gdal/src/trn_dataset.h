@@ -39,6 +39,7 @@ class TRNFile
 
   private:
     static int64_t Read(void *pUser, uint64_t nOffset, void *pBuffer, size_t nLength);
+    static int32_t ReadAll(void *pUser, size_t nCount, const uint64_t *panOffsets, const size_t *panLengths, void **ppBuffers);
 
     VSILFILE *m_fp = nullptr;
     std::mutex m_oMutex{};

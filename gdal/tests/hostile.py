@@ -66,7 +66,11 @@ def read(path: str) -> str:
     except RuntimeError:
         return "refused"
     state = "read"
-    gdal.Info(dataset, format="json")
+    try:
+        gdal.Info(dataset, format="json")
+    except (RuntimeError, ValueError):
+        # A system that PROJ does not know, a transform of infinite numbers, which GDAL writes into its JSON.
+        state = "odd"
     band = dataset.GetRasterBand(1)
     for level in [band] + [band.GetOverview(index) for index in range(band.GetOverviewCount())]:
         try:

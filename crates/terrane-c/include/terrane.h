@@ -72,16 +72,21 @@ void trn_free_string(char *text);
 
 /* ---- Opening ---- */
 
+/* Reads `length` bytes at `offset` into `buffer`. Returns how many, fewer only where the file ends; below 0 where it fails.
+ * Several threads may call it at once. */
+typedef int64_t (*trn_read_function)(void *user, uint64_t offset, void *buffer, size_t length);
+
+/* Reads `count` parts at once, each whole: what a server answers side by side. Returns TRN_OK, or TRN_ERROR. Several threads
+ * may call it at once. */
+typedef int32_t (*trn_read_all_function)(void *user, size_t count, const uint64_t *offsets, const size_t *lengths, void **buffers);
+
 /* What a file may take while it is open. Zeros leave it to the library. */
 typedef struct trn_open_settings {
     uint64_t memory_limit; /* bytes; 0: half of what the process may have, 4 GiB at most */
     uint32_t threads; /* that decode a large window; 0: all cores */
     int32_t is_cached_elsewhere; /* the caller keeps what it reads: tiles are not kept here too */
+    trn_read_all_function read_all; /* of a file that the caller reads; NULL: parts are read one after another */
 } trn_open_settings;
-
-/* Reads `length` bytes at `offset` into `buffer`. Returns how many, fewer only where the file ends; below 0 where it fails.
- * Several threads may call it at once. */
-typedef int64_t (*trn_read_function)(void *user, uint64_t offset, void *buffer, size_t length);
 
 /* Opens a file of this machine; the path is UTF-8. `options` may be NULL. */
 trn_file *trn_open(const char *path, const trn_open_settings *options, char **error);

@@ -11,7 +11,7 @@ use terrane_geo::{HeightUnit, Storage};
 
 use crate::border::{given, guard, reference, text};
 use crate::failure::{ErrorText, Failure, Outcome};
-use crate::source::{CallerSource, ReadFunction};
+use crate::source::{CallerSource, ReadAllFunction, ReadFunction};
 
 /// An open file, which threads may share.
 pub(crate) struct File {
@@ -46,6 +46,7 @@ pub(crate) struct OpenSettings {
     memory_limit: u64,
     threads: u32,
     is_cached_elsewhere: i32,
+    read_all: Option<ReadAllFunction>,
 }
 
 /// Memory in bytes; 0 leaves it to the library.
@@ -120,6 +121,7 @@ unsafe fn settings(settings: *const OpenSettings) -> OpenSettings {
         memory_limit: 0,
         threads: 0,
         is_cached_elsewhere: 0,
+        read_all: None,
     })
 }
 
@@ -168,7 +170,7 @@ unsafe extern "C" fn trn_open_with(
         let settings = unsafe { settings(options) };
         let read = read.ok_or(Failure::Null { name: "read" })?;
         // SAFETY: `terrane.h` asks for such a function.
-        let source = unsafe { CallerSource::new(read, user, length) };
+        let source = unsafe { CallerSource::new(read, settings.read_all, user, length) };
         let options = TerrainOptions {
             models: MODELS,
             model: None,

@@ -32,6 +32,7 @@ typedef struct {
     unsigned char *bytes;
     uint64_t length;
     int fails;
+    int rounds;
 } memory_file;
 
 static int64_t read_memory(void *user, uint64_t offset, void *buffer, size_t length)
@@ -49,9 +50,21 @@ static int64_t read_memory(void *user, uint64_t offset, void *buffer, size_t len
     return (int64_t)count;
 }
 
+static int32_t read_parts(void *user, size_t count, const uint64_t *offsets, const size_t *lengths, void **buffers)
+{
+    memory_file *file = user;
+    file->rounds++;
+    for (size_t i = 0; i < count; i++) {
+        if (file->fails || offsets[i] + lengths[i] > file->length)
+            return TRN_ERROR;
+        memcpy(buffers[i], file->bytes + offsets[i], lengths[i]);
+    }
+    return TRN_OK;
+}
+
 static memory_file load(const char *path)
 {
-    memory_file file = {NULL, 0, 0};
+    memory_file file = {NULL, 0, 0, 0};
     FILE *stream = fopen(path, "rb");
     CHECK(stream);
     fseek(stream, 0, SEEK_END);
@@ -314,10 +327,11 @@ int main(int count, char **arguments)
     trn_close(file);
 
     memory_file memory = load(path);
-    const trn_open_settings settings = {0, 2, 1};
+    const trn_open_settings settings = {0, 2, 1, read_parts};
     file = trn_open_with(read_memory, &memory, memory.length, &settings, NULL);
     CHECK(file);
     read_back(file);
+    CHECK(memory.rounds > 0);
     /* A file that can no longer be read is an error like others. */
     memory.fails = 1;
     char *error = NULL;
@@ -329,11 +343,11 @@ int main(int count, char **arguments)
     memory.fails = 0;
 
     /* Less memory than a window takes. */
-    const trn_open_settings small = {20 * 1000 * 1000, 1, 0};
+    const trn_open_settings small = {20 * 1000 * 1000, 1, 0, NULL};
     file = trn_open_with(read_memory, &memory, memory.length, &small, &error);
     CHECK(file);
     trn_close(file);
-    const trn_open_settings tiny = {1000, 1, 0};
+    const trn_open_settings tiny = {1000, 1, 0, NULL};
     error = NULL;
     CHECK(!trn_open_with(read_memory, &memory, memory.length, &tiny, &error) && strstr(error, "memory"));
     trn_free_string(error);

@@ -13,6 +13,7 @@ and its xarray engine read the same files.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import re
 import sys
@@ -29,24 +30,14 @@ class NoPluginError(RuntimeError):
 
 def _loaded() -> tuple[str, str]:
     """The version of the GDAL that this process uses, and who brought it."""
-    rasterio = sys.modules.get("rasterio")
-    if rasterio is not None:
-        return str(rasterio.__gdal_version__), "rasterio"
-    osgeo = sys.modules.get("osgeo.gdal")
-    if osgeo is not None:
-        return str(osgeo.__version__), "osgeo"
-    try:
-        import rasterio
-
-        return str(rasterio.__gdal_version__), "rasterio"
-    except ImportError:
-        pass
-    try:
-        from osgeo import gdal
-
-        return str(gdal.__version__), "osgeo"
-    except ImportError:
-        raise NoPluginError("neither rasterio nor osgeo is installed, so that there is no GDAL to register with") from None
+    owners = {"rasterio": ("rasterio", "__gdal_version__"), "osgeo": ("osgeo.gdal", "__version__")}
+    # What is imported already comes first.
+    for owner, (module, version) in sorted(owners.items(), key=lambda item: item[1][0] not in sys.modules):
+        try:
+            return str(getattr(importlib.import_module(module), version)), owner
+        except ImportError:
+            continue
+    raise NoPluginError("neither rasterio nor osgeo is installed, so that there is no GDAL to register with")
 
 
 def gdal_version() -> str:
