@@ -150,10 +150,14 @@ install-c prefix:
 # The GDAL driver for the GDAL that CMake finds, below gdalplugins/<version> of the target folder. Arguments go to CMake:
 # just gdal-plugin -DTERRANE_GDAL_INCLUDE=/headers -DTERRANE_GDAL_LIBRARY=/lib/libgdal.so.36
 gdal-plugin *arguments:
+    #!/usr/bin/env bash
+    set -euo pipefail
     cargo build --release -p terrane-c
-    cmake -S gdal -B "${CARGO_TARGET_DIR:-target}/gdal" --fresh -DTERRANE_LIBRARY="$(realpath "${CARGO_TARGET_DIR:-target}")/release/libterrane.a" \
-        -DTERRANE_PLUGINS="$(realpath "${CARGO_TARGET_DIR:-target}")/gdalplugins" {{arguments}}
-    cmake --build "${CARGO_TARGET_DIR:-target}/gdal"
+    target=$(realpath "${CARGO_TARGET_DIR:-target}")
+    # What another version left behind would be taken for this one.
+    rm -rf "$target/gdal"
+    cmake -S gdal -B "$target/gdal" -DTERRANE_LIBRARY="$target/release/libterrane.a" -DTERRANE_PLUGINS="$target/gdalplugins" {{arguments}}
+    cmake --build "$target/gdal"
 
 # The driver in GDAL's own tools, on hostile files, and in rasterio; `python` has osgeo and numpy, `rasterio` has rasterio. Run
 # `just gdal-plugin` first. Parts that are not installed are skipped by name.

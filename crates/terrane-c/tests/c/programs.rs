@@ -14,9 +14,13 @@ fn library() -> &'static Path {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "-p", "terrane-c", "--target-dir"]);
         build.arg(profile.parent().unwrap());
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
+        let name = profile.file_name().unwrap();
+        build.arg("--profile");
+        build.arg(if name == "debug" {
+            "dev".as_ref()
+        } else {
+            name
+        });
         let status = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
         assert!(status.unwrap().success(), "the library was not built");
         profile.to_owned()
