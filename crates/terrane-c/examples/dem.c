@@ -83,7 +83,7 @@ int main(int count, char **arguments)
     printf("%u by %u pixels, %u levels, tiles of %u, %s\n", info.width, info.height, info.levels, info.tile, info.crs);
     printf("within %g m, decoded nodata %g, heights in %s\n", info.bound_m, info.nodata, info.unit);
 
-    /* Two rows of four pixels at the top left corner. */
+    /* Two rows of four pixels from column 148 on. */
     float heights[8];
     trn_part part = {0, 148, 0, 4, 2};
     if (trn_read_f32(file, &part, heights, 0, &error) != TRN_OK)
