@@ -31,6 +31,7 @@ tree:
     ! cargo tree -p terrane-train -e normal | grep -E 'terrane-(report|bench|serve)|terrane v'
     ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)'
     ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
+    ! cargo tree -p terrane-c -e normal | grep -E 'burn|tokio|terrane-(networks|train|bench|report|serve|cli)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
 
 # The light codec for the browser; says so where rustup cannot add the target.
@@ -135,3 +136,79 @@ load:
 # What would be published of every crate: it must hold all that it needs.
 package:
     cargo package --workspace --exclude terrane-python --no-verify --allow-dirty
+# The C library: libterrane.so, libterrane.a, terrane.h and terrane.pc below a folder, as /usr/local.
+install-c prefix:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --profile dist -p terrane-c
+    built="${CARGO_TARGET_DIR:-target}/dist"
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+    mkdir -p "{{prefix}}/lib/pkgconfig" "{{prefix}}/include"
+    for library in "$built"/libterrane.so "$built"/libterrane.dylib "$built"/libterrane.a; do
+        [ ! -e "$library" ] || install -m 644 "$library" "{{prefix}}/lib/"
+    done
+    install -m 644 crates/terrane-c/include/terrane.h "{{prefix}}/include/"
+    sed "s|@PREFIX@|$(realpath "{{prefix}}")|; s|@VERSION@|$version|" crates/terrane-c/terrane.pc.in > "{{prefix}}/lib/pkgconfig/terrane.pc"
+
+# The GDAL driver for the GDAL that CMake finds, below gdalplugins/<version> of the target folder. Arguments go to CMake:
+# just gdal-plugin -DTERRANE_GDAL_INCLUDE=/headers -DTERRANE_GDAL_LIBRARY=/lib/libgdal.so.36
+gdal-plugin *arguments:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release -p terrane-c
+    target=$(realpath "${CARGO_TARGET_DIR:-target}")
+    # What another version left behind would be taken for this one.
+    rm -rf "$target/gdal"
+    cmake -S gdal -B "$target/gdal" -DTERRANE_LIBRARY="$target/release/libterrane.a" -DTERRANE_PLUGINS="$target/gdalplugins" {{arguments}}
+    cmake --build "$target/gdal"
+
+# The driver in GDAL's own tools, on hostile files, and in rasterio; `python` has osgeo and numpy, `rasterio` has rasterio. Run
+# `just gdal-plugin` first. Parts that are not installed are skipped by name.
+test-gdal-plugin python="/usr/bin/python3" rasterio="python3":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    target=$(realpath "${CARGO_TARGET_DIR:-target}")
+    export GDAL_DRIVER_PATH="${GDAL_DRIVER_PATH:-$target/gdalplugins}"
+    export TERRANE="${TERRANE:-$target/release/terrane}"
+    [ -x "$TERRANE" ] || cargo build --release -p terrane-cli --no-default-features
+    if ! command -v gdalinfo > /dev/null || ! "{{python}}" -c 'import osgeo.gdal, numpy' 2> /dev/null; then
+        echo "skipped: GDAL's tools, since gdal-bin or {{python}} with osgeo and numpy is not installed"
+    else
+        "{{python}}" gdal/tests/tools.py
+        "{{python}}" gdal/tests/hostile.py
+    fi
+    if "{{rasterio}}" -c 'import rasterio' 2> /dev/null; then
+        "{{rasterio}}" gdal/tests/in_rasterio.py "$GDAL_DRIVER_PATH"
+    else
+        echo "skipped: rasterio, which {{rasterio}} does not have"
+    fi
+
+# The driver in QGIS without a screen (Debian: python3-qgis). Run `just gdal-plugin` first.
+test-qgis python="/usr/bin/python3" picture="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    target=$(realpath "${CARGO_TARGET_DIR:-target}")
+    export GDAL_DRIVER_PATH="${GDAL_DRIVER_PATH:-$target/gdalplugins}"
+    export TERRANE="${TERRANE:-$target/release/terrane}"
+    if "{{python}}" -c 'import qgis.core' 2> /dev/null; then
+        [ -x "$TERRANE" ] || cargo build --release -p terrane-cli --no-default-features
+        "{{python}}" gdal/tests/in_qgis.py {{picture}}
+    else
+        echo "skipped: QGIS, which {{python}} does not have"
+    fi
+
+# The C library under Valgrind: encoding, reading by four threads, closing, and 60 damaged files.
+test-valgrind:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! command -v valgrind > /dev/null; then
+        echo "skipped: valgrind is not installed"
+        exit
+    fi
+    cargo build -p terrane-c
+    target="${CARGO_TARGET_DIR:-target}"
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    cc -std=c11 -g -O1 -Icrates/terrane-c/include crates/terrane-c/tests/c/check.c "$target/debug/libterrane.a" -lpthread -ldl -lm -o "$folder/check"
+    # Rust's handle of the main thread counts as possibly lost.
+    valgrind --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect "$folder/check" "$folder" conformance/tokens-int8/input.trn

@@ -586,38 +586,6 @@ impl Stored<'_> {
             column,
             reason,
         };
-        let storage = self.storage;
-        let range = storage.sample.integer_range();
-        if height_m.is_nan() {
-            return match (storage.nodata, range) {
-                (Some(nodata), Some((min, max))) if nodata >= min && nodata <= max => Ok(nodata),
-                (Some(nodata), None) => Ok(nodata),
-                (None, None) => Ok(f64::NAN),
-                _ => Err(refuse(format!(
-                    "there is no data, and {} has no nodata value",
-                    storage.sample.name()
-                ))),
-            };
-        }
-        let unit = match storage.band.quantity {
-            Quantity::Height => " m",
-            Quantity::Other(_) => "",
-        };
-        let mut raw = storage.raw(height_m, self.unit);
-        if let Some((min, max)) = range {
-            raw = raw.round();
-            if raw < min || raw > max {
-                return Err(refuse(format!(
-                    "{height_m}{unit} does not fit into {}",
-                    storage.sample.name()
-                )));
-            }
-        }
-        if storage.is_missing(raw) {
-            return Err(refuse(format!(
-                "{height_m}{unit} would be read back as nodata"
-            )));
-        }
-        Ok(raw)
+        self.storage.store(height_m, self.unit).map_err(refuse)
     }
 }

@@ -144,6 +144,12 @@ pub enum Error {
         /// The input.
         input: PathBuf,
     },
+    /// A reference system that is to be read from a `GeoTIFF` in memory.
+    #[error("the GeoTIFF that is to state the reference system cannot be read: {reason}")]
+    NotACrs {
+        /// Why.
+        reason: String,
+    },
     /// A height cannot be stored as asked.
     #[error("{path}: row {row}, column {column}: {reason}")]
     Height {

@@ -569,13 +569,16 @@ fn block_table(path: &Path, ifd: &Ifd) -> Result<(usize, usize, Vec<u64>, Vec<u6
     Ok((block_width, block_height, offsets, counts))
 }
 
-/// The main image, then its overviews and masks, whether they are chained or subordinate.
-fn directories(path: &Path, tiff: &TiffFile) -> Result<Vec<Ifd>> {
-    let Some(main) = tiff
-        .ifds()
+/// The directory of full resolution.
+pub(crate) fn main_directory(tiff: &TiffFile) -> Option<&Ifd> {
+    tiff.ifds()
         .iter()
         .find(|ifd| subfile_type(ifd) & (tag::REDUCED | tag::MASK) == 0)
-    else {
+}
+
+/// The main image, then its overviews and masks, whether they are chained or subordinate.
+fn directories(path: &Path, tiff: &TiffFile) -> Result<Vec<Ifd>> {
+    let Some(main) = main_directory(tiff) else {
         return Err(malformed(path, "it holds no image at full resolution"));
     };
     let mut all = vec![main.clone()];
@@ -610,7 +613,7 @@ fn is_mask(ifd: &Ifd) -> bool {
     subfile_type(ifd) & tag::MASK != 0
 }
 
-fn crs(ifd: &Ifd) -> Crs {
+pub(crate) fn crs(ifd: &Ifd) -> Crs {
     let directory = ifd
         .tag(tag::GEO_KEY_DIRECTORY)
         .and_then(|tag| tag.value.as_u16_slice());

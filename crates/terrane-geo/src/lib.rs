@@ -32,6 +32,7 @@ mod atomic;
 mod atomic_folder;
 mod cog;
 mod crs;
+mod crs_geotiff;
 mod derivative;
 mod error;
 mod file_state;

@@ -218,6 +218,82 @@ impl Storage {
     pub(crate) fn raw(&self, height_m: f64, unit: HeightUnit) -> f64 {
         (height_m / unit.metres() - self.band.offset) / self.band.scale
     }
+
+    /// The stored number of a height in metres, or why there is none: a height that does not fit or would be read back
+    /// as nodata, or NaN without a value for it.
+    pub fn store(&self, height_m: f64, unit: HeightUnit) -> Result<f64, String> {
+        let range = self.sample.integer_range();
+        if height_m.is_nan() {
+            return match (self.nodata, range) {
+                (Some(nodata), Some((min, max))) if nodata >= min && nodata <= max => Ok(nodata),
+                (Some(nodata), None) => Ok(nodata),
+                (None, None) => Ok(f64::NAN),
+                _ => Err(format!(
+                    "there is no data, and {} has no nodata value",
+                    self.sample.name()
+                )),
+            };
+        }
+        let name = match self.band.quantity {
+            Quantity::Height => " m",
+            Quantity::Other(_) => "",
+        };
+        let mut raw = self.raw(height_m, unit);
+        if let Some((min, max)) = range {
+            raw = raw.round();
+            if raw < min || raw > max {
+                return Err(format!(
+                    "{height_m}{name} does not fit into {}",
+                    self.sample.name()
+                ));
+            }
+        }
+        if self.is_missing(raw) {
+            return Err(format!("{height_m}{name} would be read back as nodata"));
+        }
+        Ok(raw)
+    }
+
+    /// As [`Storage::store`], but a height that has no number takes the nearest that does: for overviews, whose heights
+    /// are means and may lie where the source has none.
+    pub fn store_near(&self, height_m: f64, unit: HeightUnit) -> Result<f64, String> {
+        let refused = match self.store(height_m, unit) {
+            Err(refused) if !height_m.is_nan() => refused,
+            stored => return stored,
+        };
+        let raw = self.raw(height_m, unit);
+        let (raw, step) = match (self.sample.integer_range(), self.sample) {
+            (Some((min, max)), _) => (raw.round().clamp(min, max), 1.0),
+            // Wider than what nodata is compared with.
+            (None, SampleType::F32) => (raw, raw.abs().max(1e-30) * 1e-6),
+            (None, _) => (raw, raw.abs().max(1e-30) * 1e-14),
+        };
+        let fits = |raw: &f64| {
+            let range = self.sample.integer_range();
+            range.is_none_or(|(min, max)| (min..=max).contains(raw)) && !self.is_missing(*raw)
+        };
+        [raw, raw + step, raw - step]
+            .into_iter()
+            .find(fits)
+            .ok_or(refused)
+    }
+
+    /// Turns stored numbers into heights in metres, NaN where there is no data; returns how many of them are no heights
+    /// without being declared as nodata.
+    pub fn heights(&self, numbers: &mut [f64], unit: HeightUnit) -> usize {
+        let mut not_heights = 0;
+        for number in numbers {
+            *number = match self.pixel(*number, unit) {
+                Pixel::Height(height_m) => height_m,
+                Pixel::Missing => f64::NAN,
+                Pixel::NotAHeight => {
+                    not_heights += 1;
+                    f64::NAN
+                }
+            };
+        }
+        not_heights
+    }
 }
 
 #[cfg(test)]
@@ -312,5 +388,20 @@ mod tests {
             let height = storage.height(raw, HeightUnit::Foot);
             assert_eq!(storage.raw(height, HeightUnit::Foot).round(), raw);
         }
+    }
+
+    #[test]
+    fn a_height_without_a_number_takes_the_nearest_that_has_one() {
+        let storage = |sample, nodata| Storage::metres(sample, nodata);
+        let near = |storage: Storage, height| storage.store_near(height, HeightUnit::Metre);
+        let integer = storage(SampleType::I16, Some(-32768.0));
+        assert_eq!(near(integer.clone(), 7.6), Ok(8.0));
+        assert_eq!(near(integer.clone(), -40_000.0), Ok(-32767.0));
+        assert_eq!(near(integer.clone(), 40_000.0), Ok(32767.0));
+        assert_eq!(near(integer, f64::NAN), Ok(-32768.0));
+        let float = storage(SampleType::F32, Some(0.5));
+        let stored = near(float.clone(), 0.5).unwrap();
+        assert!((stored - 0.5).abs() < 1e-5 && !float.is_missing(f64::from(stored as f32)));
+        assert!(near(storage(SampleType::I16, None), f64::NAN).is_err());
     }
 }
