@@ -1,6 +1,8 @@
 //! How heights are stored in a file: number type, nodata value, scale, offset and unit.
 
-use crate::{BandMetadata, Crs, HeightUnit, Quantity};
+use std::path::Path;
+
+use crate::{BandMetadata, Crs, Error, Georeference, HeightUnit, Quantity};
 
 /// The type of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,20 @@ impl SampleType {
         }
     }
 
+    /// Appends the little-endian bytes of a number that the type can hold.
+    pub(crate) fn encode(self, raw: f64, bytes: &mut Vec<u8>) {
+        match self {
+            Self::U8 => bytes.push(raw as u8),
+            Self::I8 => bytes.extend((raw as i8).to_le_bytes()),
+            Self::U16 => bytes.extend((raw as u16).to_le_bytes()),
+            Self::I16 => bytes.extend((raw as i16).to_le_bytes()),
+            Self::U32 => bytes.extend((raw as u32).to_le_bytes()),
+            Self::I32 => bytes.extend((raw as i32).to_le_bytes()),
+            Self::F32 => bytes.extend((raw as f32).to_le_bytes()),
+            Self::F64 => bytes.extend(raw.to_le_bytes()),
+        }
+    }
+
     /// Decodes native-endian samples.
     pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f64> {
         fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
@@ -165,6 +181,25 @@ impl Storage {
         }
     }
 
+    /// The unit of what is written, or why it cannot be. The vertical system of a quantity other than heights is left out.
+    pub(crate) fn unit_in(
+        &self,
+        georeference: &mut Georeference,
+        path: &Path,
+    ) -> crate::Result<HeightUnit> {
+        if let Quantity::Other(_) = self.band.quantity {
+            // GDAL would take the unit of heights for that of a band that states none.
+            georeference.crs = georeference.crs.horizontal();
+            return Ok(HeightUnit::Metre);
+        }
+        self.unit(&georeference.crs)
+            .map_err(|what| Error::Unsupported {
+                path: path.to_owned(),
+                what,
+                advice: "give the band a unit that is known, such as m or ft",
+            })
+    }
+
     /// Whether a stored number is the declared nodata value, as GDAL compares them.
     pub(crate) fn is_nodata(&self, raw: f64) -> bool {
         let Some(nodata) = self.nodata else {
@@ -217,6 +252,75 @@ impl Storage {
     /// The stored number of a height in metres, before rounding.
     pub(crate) fn raw(&self, height_m: f64, unit: HeightUnit) -> f64 {
         (height_m / unit.metres() - self.band.offset) / self.band.scale
+    }
+
+    /// The stored number of a height in metres or of none (NaN), or why there is no such number.
+    pub(crate) fn stored(&self, height_m: f64, unit: HeightUnit) -> Result<f64, String> {
+        let range = self.sample.integer_range();
+        let name = self.sample.name();
+        if height_m.is_nan() {
+            return match (self.nodata, range) {
+                (Some(nodata), Some((min, max))) if nodata >= min && nodata <= max => Ok(nodata),
+                (Some(nodata), None) => Ok(nodata),
+                (None, None) => Ok(f64::NAN),
+                _ => Err(format!("there is no data, and {name} has no nodata value")),
+            };
+        }
+        let shown = match self.band.quantity {
+            Quantity::Height => " m",
+            Quantity::Other(_) => "",
+        };
+        let mut raw = self.raw(height_m, unit);
+        if let Some((min, max)) = range {
+            raw = raw.round();
+            if raw < min || raw > max {
+                return Err(format!("{height_m}{shown} does not fit into {name}"));
+            }
+        }
+        if self.is_missing(raw) {
+            return Err(format!("{height_m}{shown} would be read back as nodata"));
+        }
+        Ok(raw)
+    }
+
+    /// The stored number of a height in metres as a reader finds it, for statistics of a band.
+    pub fn shown(&self, height_m: f64, unit: HeightUnit) -> f64 {
+        let raw = self.nearest(height_m, unit);
+        match self.sample {
+            SampleType::F32 => f64::from(raw as f32),
+            _ => raw,
+        }
+    }
+
+    /// The number nearest to a height that can be stored, or of none (NaN): what an overview holds, whose heights lie between
+    /// those that the type and the nodata value were chosen for.
+    pub(crate) fn nearest(&self, height_m: f64, unit: HeightUnit) -> f64 {
+        if height_m.is_nan() {
+            return match (self.nodata, self.sample.integer_range()) {
+                (None, None) => f64::NAN,
+                _ => self.absent(),
+            };
+        }
+        let raw = self.raw(height_m, unit);
+        let Some((min, max)) = self.sample.integer_range() else {
+            return match self.nodata {
+                // Farther from nodata than what GDAL takes for the same.
+                Some(nodata) if self.is_nodata(raw) => {
+                    let step = match self.sample {
+                        SampleType::F32 => f64::from(f32::EPSILON),
+                        _ => f64::EPSILON,
+                    };
+                    nodata + 8.0 * step * nodata.abs().max(1.0)
+                }
+                _ => raw,
+            };
+        };
+        let raw = raw.round().clamp(min, max);
+        match self.nodata {
+            Some(nodata) if raw == nodata && raw < max => raw + 1.0,
+            Some(nodata) if raw == nodata => raw - 1.0,
+            _ => raw,
+        }
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) struct Gauges {
     pub(crate) blocks_decoded: u64,
     pub(crate) blocks_reused: u64,
     pub(crate) block_bytes: usize,
+    pub(crate) tiff_blocks_decoded: u64,
     pub(crate) tile_bytes: usize,
 }
 
@@ -131,6 +132,12 @@ impl Metrics {
                 "counter",
                 "Blocks of heights that were at hand.",
                 gauges.blocks_reused,
+            ),
+            (
+                "tiff_blocks_decoded_total",
+                "counter",
+                "Blocks of GeoTIFFs that were decoded.",
+                gauges.tiff_blocks_decoded,
             ),
             (
                 "block_bytes",

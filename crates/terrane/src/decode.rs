@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use terrane_codec::Terrain;
-use terrane_codec::format::{ErrorBound, Window};
+use terrane_codec::format::Window;
 use terrane_codec::resample::Resampled;
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
-use crate::georeferencing::{affine, georeference, storage};
+use crate::georeferencing::{affine, georeference, holds_source, storage};
 use crate::{Error, Result};
 
 /// Which heights of a file are wanted.
@@ -207,12 +207,9 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether every height is the source's: because the file is lossless, or because it was so when the file was made.
+    /// Whether every height is the source's.
     fn is_exact(&self) -> bool {
-        let header = self.terrain.header();
-        let is_lossless = matches!(header.bound, ErrorBound::Lossless { .. });
-        let is_exact = is_lossless || header.statistics.max_error_m == 0.0;
-        is_exact && matches!(self.pixels, Pixels::Level(0, _))
+        holds_source(self.terrain.header()) && matches!(self.pixels, Pixels::Level(0, _))
     }
 
     /// Refuses a grid whose rows do not fit the memory while they are written.

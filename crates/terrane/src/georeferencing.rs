@@ -67,6 +67,13 @@ pub fn georeference(header: &Header) -> Georeference {
     }
 }
 
+/// Whether every height of full resolution is the source's: because the file is lossless, or because it was so when the file
+/// was made.
+pub fn holds_source(header: &Header) -> bool {
+    let is_lossless = matches!(header.bound, ErrorBound::Lossless { .. });
+    is_lossless || header.statistics.max_error_m == 0.0
+}
+
 /// How a decoded raster is stored: as its source where every value is the source's, else as floats that are fine enough
 /// for the error bound.
 pub fn storage(header: &Header, as_source: bool) -> Result<Storage> {
