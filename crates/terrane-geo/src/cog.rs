@@ -45,6 +45,7 @@ pub struct CogWriter {
 struct Level {
     width: usize,
     height: usize,
+    is_overview: bool,
     /// Rows that do not make a row of blocks yet.
     pending: Vec<f64>,
     /// An upper row that waits for its lower one to be joined for the next level.
@@ -92,7 +93,7 @@ impl CogWriter {
         let mut levels = Vec::new();
         let mut size = (width, height);
         loop {
-            levels.push(Level::new(path, size)?);
+            levels.push(Level::new(path, size, !levels.is_empty())?);
             if size.0.max(size.1) <= BLOCK {
                 break;
             }
@@ -287,7 +288,7 @@ fn predictor(sample: SampleType) -> Predictor {
 }
 
 impl Level {
-    fn new(path: &Path, (width, height): (usize, usize)) -> Result<Self> {
+    fn new(path: &Path, (width, height): (usize, usize), is_overview: bool) -> Result<Self> {
         let spool = tempfile::tempfile_in(folder(path)).map_err(|source| Error::Io {
             path: path.to_owned(),
             action: "be created",
@@ -296,6 +297,7 @@ impl Level {
         Ok(Self {
             width,
             height,
+            is_overview,
             pending: Vec::new(),
             upper: None,
             block_rows: 0,
@@ -331,6 +333,7 @@ impl Level {
                     storage,
                     unit,
                     path,
+                    is_overview: self.is_overview,
                     first_row,
                     first_column: column * BLOCK,
                 };
@@ -356,6 +359,7 @@ struct Stored<'a> {
     storage: &'a Storage,
     unit: HeightUnit,
     path: &'a Path,
+    is_overview: bool,
     first_row: usize,
     first_column: usize,
 }
@@ -412,6 +416,9 @@ impl Stored<'_> {
     }
 
     fn raw(&self, height_m: f64, row: usize, column: usize) -> Result<f64> {
+        if self.is_overview {
+            return Ok(self.storage.nearest(height_m, self.unit));
+        }
         let stored = self.storage.stored(height_m, self.unit);
         stored.map_err(|reason| Error::Height {
             path: self.path.to_owned(),

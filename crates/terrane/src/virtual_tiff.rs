@@ -256,3 +256,6 @@ fn statistics(header: &Header, storage: &Storage, shown: impl Fn(f64) -> f64) ->
         item("STATISTICS_VALID_PERCENT", (share * 1e6).round() / 1e4),
     ]
 }
+
+#[cfg(test)]
+mod tests;
