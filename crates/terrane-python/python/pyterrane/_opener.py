@@ -103,8 +103,8 @@ def opener(
 
     >>> import pyterrane, rasterio
     >>> with rasterio.open("dem.trn", opener=pyterrane.opener) as raster:
-    ...     raster.crs.to_string(), raster.shape, raster.overviews(1)
-    ('EPSG:2056+5728', (280, 300), [2, 4])
+    ...     raster.shape, raster.overviews(1), raster.dtypes
+    ((280, 300), [2, 4], ('float32',))
     """
     if mode not in ("r", "rb"):
         raise io.UnsupportedOperation(f"a terrane file is only read as a GeoTIFF, and the mode is {mode!r}")
