@@ -221,14 +221,16 @@ impl PlainCog {
         let mut head = signature(self.width, &format!("{IFDS_FIRST}{COMPATIBLE}"));
         for (index, level) in self.levels.iter().enumerate() {
             let blocks = level.blocks();
-            // The value of one number stands where the place of several does.
-            let (offsets, lengths) = if blocks == 1 {
-                (level.first_block, self.block_bytes() as u64)
-            } else {
-                (
-                    self.start_of(Content::Offsets(index)),
-                    self.start_of(Content::Lengths(index)),
-                )
+            // Numbers that fit stand where the place of more does.
+            let offsets = match blocks {
+                1 => level.first_block,
+                _ => self.start_of(Content::Offsets(index)),
+            };
+            let length = self.block_bytes() as u64;
+            let lengths = match (blocks, self.width) {
+                (1, _) => length,
+                (2, Width::Big) => length | length << 32,
+                _ => self.start_of(Content::Lengths(index)),
             };
             let kind = self.width.offset_type();
             let entries = described.entries(
@@ -312,7 +314,7 @@ impl PlainCog {
                 Content::Blocks(level) => {
                     let size = self.block_bytes() as u64;
                     let (column, row) = self.levels[level].block(from / size);
-                    copy(&*blocks.bytes(level, column, row)?, from % size, out)
+                    copy(&blocks.bytes(level, column, row)?, from % size, out)
                 }
             };
             if count == 0 {
@@ -389,4 +391,80 @@ fn write_numbers(size: usize, start: u64, to: &mut [u8], number: impl Fn(u64) ->
         index += 1;
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Affine, Crs, SampleType, Window};
+
+    struct None;
+
+    impl PlainBlocks for None {
+        type Error = Error;
+
+        fn is_empty(&self, level: usize, column: usize, row: usize) -> bool {
+            level == 0 && column == 1 && row == 2
+        }
+
+        fn bytes(&self, _: usize, _: usize, _: usize) -> Result<Arc<[u8]>> {
+            Err(Error::NoInput)
+        }
+    }
+
+    /// Of more than four gigabytes: its head is read back from a file whose blocks are holes.
+    #[test]
+    fn a_large_raster_is_a_bigtiff() {
+        let mut levels = vec![(40_000, 30_000)];
+        while let Some(&(width, height)) = levels.last()
+            && width > 256
+        {
+            levels.push((usize::div_ceil(width, 2), usize::div_ceil(height, 2)));
+        }
+        let cog = PlainCog::new(PlainRaster {
+            name: PathBuf::from("large"),
+            levels: levels.clone(),
+            side: 256,
+            georeference: Georeference::new(
+                Affine::north_up(2_600_000.0, 1_200_000.0, 0.5),
+                Crs::projected(2056, Some(5728)),
+            ),
+            storage: Storage::metres(SampleType::F64, Some(-9999.0)),
+            items: Vec::new(),
+        });
+        let cog = cog.unwrap();
+        assert!(cog.width == Width::Big && cog.length > 12_000_000_000);
+        // One level has two blocks, whose lengths stand in the directory.
+        assert!(cog.levels.iter().any(|level| level.blocks() == 2));
+        let first = cog.levels.last().unwrap().first_block;
+        let mut head = vec![0; usize::try_from(first).unwrap()];
+        assert_eq!(cog.read_at(0, &mut head, &None).unwrap(), head.len());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.tif");
+        std::fs::write(&path, head).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(cog.length).unwrap();
+        let raster = crate::open(&[path]).unwrap();
+        assert_eq!(raster.info().levels, levels);
+        for (level, &(width, height)) in levels.iter().enumerate() {
+            for (column, row) in [(0, 0), (width - 1, height - 1)] {
+                let window = Window {
+                    column,
+                    row,
+                    width: 1,
+                    height: 1,
+                };
+                let heights = raster.read(level, window).unwrap().heights;
+                assert_eq!(heights, [0.0], "level {level}");
+            }
+        }
+        let window = Window {
+            column: 255,
+            row: 600,
+            width: 2,
+            height: 1,
+        };
+        let heights = raster.read(0, window).unwrap().heights;
+        assert!(heights[0] == 0.0 && heights[1].is_nan());
+    }
 }

@@ -329,6 +329,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn overviews_are_never_nodata_by_chance() {
+        let storage = |sample, nodata| Storage::metres(sample, nodata);
+        let metre = HeightUnit::Metre;
+        let bytes = storage(SampleType::U8, Some(255.0));
+        for (height_m, expected) in [(-7.0, 0.0), (99.5, 100.0), (254.8, 254.0), (300.0, 254.0)] {
+            assert_eq!(bytes.nearest(height_m, metre), expected);
+        }
+        assert_eq!(bytes.nearest(f64::NAN, metre), 255.0);
+        assert_eq!(storage(SampleType::I16, Some(0.0)).nearest(0.2, metre), 1.0);
+        for nodata in [0.0, -9999.0, 1e-9] {
+            for sample in [SampleType::F32, SampleType::F64] {
+                let storage = storage(sample, Some(nodata));
+                let near = storage.nearest(nodata, metre);
+                assert!(!storage.is_missing(near) && (near - nodata).abs() < 0.01);
+            }
+        }
+        assert!(
+            storage(SampleType::F32, None)
+                .nearest(f64::NAN, metre)
+                .is_nan()
+        );
+    }
+
+    #[test]
     fn nodata_is_found_as_gdal_finds_it() {
         let storage = |nodata| Storage::metres(SampleType::F32, nodata);
         assert!(storage(Some(-9999.0)).is_missing(-9999.0));

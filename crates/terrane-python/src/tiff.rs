@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane::{OpenOptions, TiffCache, VirtualTiff};
+use terrane_codec::format::MemoryLimit;
 
 use crate::failure::Outcome;
 use crate::file::remote_options;
@@ -19,6 +20,7 @@ const KEPT_BYTES: usize = 1 << 24;
 pub(crate) struct TiffBytes {
     tiff: VirtualTiff,
     cache: Arc<TiffCache>,
+    memory: MemoryLimit,
 }
 
 #[pymethods]
@@ -34,17 +36,22 @@ impl TiffBytes {
         remote_timeout: Option<f64>,
     ) -> PyResult<Self> {
         let open = || -> Outcome<_> {
+            let memory = memory(memory_limit)?;
             let options = OpenOptions {
                 model,
-                memory: memory(memory_limit)?,
+                memory,
                 remote: remote_options(remote_timeout)?,
             };
             let terrain = Arc::new(terrane::open_with(&path, &options)?);
             let side = usize::from(terrain.header().pyramid.side());
-            let cache = Arc::new(TiffCache::new(KEPT_BYTES.max(3 * 8 * side * side)));
+            let cache = Arc::new(TiffCache::new(KEPT_BYTES.max(2 * (8 * side * side + 1024))));
             let name = PathBuf::from(terrane_codec::shown(&path));
             let tiff = VirtualTiff::new(terrain, &name, &cache)?;
-            Ok(Self { tiff, cache })
+            Ok(Self {
+                tiff,
+                cache,
+                memory,
+            })
         };
         Ok(py.detach(open)?)
     }
@@ -64,6 +71,10 @@ impl TiffBytes {
         let left = self.tiff.length().saturating_sub(offset);
         let length = usize::try_from(left).map_or(length, |left| length.min(left));
         let bytes = py.detach(|| -> Outcome<_> {
+            // Once more for Python.
+            let needed = (length as u64).saturating_mul(2);
+            let advice = "read fewer at a time, or ";
+            self.memory.check("so many bytes", needed, advice)?;
             let mut bytes = vec![0; length];
             let read = self.tiff.read_at(offset, &mut bytes)?;
             bytes.truncate(read);

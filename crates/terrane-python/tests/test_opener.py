@@ -161,6 +161,8 @@ def test_what_is_wrong_is_an_error(dem, trn, tmp_path):
         pyterrane.opener("https://localhost/dem.trn.aux.xml")
     with pytest.raises(io.UnsupportedOperation, match="only read"):
         pyterrane.opener(trn, "r+b")
+    with pyterrane.opener(trn, memory_limit=0.001) as file, pytest.raises(MemoryError, match="fewer at a time"):
+        file.read(1_000_000)
     # What stands beside a raster is opened as it is.
     with rasterio.open(dem, opener=pyterrane.opener) as raster:
         assert raster.shape == (280, 300)

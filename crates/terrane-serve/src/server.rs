@@ -29,7 +29,7 @@ const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metr
 const ORIGINAL: &str = "-original";
 /// Bytes that a drawn tile takes besides its own.
 const OVERHEAD: u64 = 256;
-/// The part of the memory for decoded heights that blocks of GeoTIFFs have.
+/// Blocks of GeoTIFFs have this part of the memory for decoded heights besides: GDAL keeps what it read itself.
 const TIFF_SHARE: usize = 8;
 /// Bytes of a drawn tile of typical size.
 const TYPICAL_BYTES: usize = 1 << 15;
@@ -47,7 +47,7 @@ pub fn ask_to_stop() -> bool {
 pub struct Options {
     /// Requests that are worked on at once.
     pub threads: usize,
-    /// Bytes of decoded heights that are kept.
+    /// Bytes of decoded heights that are kept; blocks of GeoTIFFs take an eighth of it besides.
     pub block_bytes: usize,
     /// Bytes of drawn tiles that are kept.
     pub tile_bytes: usize,
@@ -110,12 +110,10 @@ pub struct Server {
 impl Server {
     /// A server without files.
     pub fn new(options: Options) -> Self {
-        // GDAL keeps the blocks that it read itself.
-        let tiff_bytes = options.block_bytes / TIFF_SHARE;
         Self {
             datasets: BTreeMap::new(),
-            blocks: Arc::new(BlockCache::new(options.block_bytes - tiff_bytes)),
-            tiff_blocks: Arc::new(TiffCache::new(tiff_bytes)),
+            blocks: Arc::new(BlockCache::new(options.block_bytes)),
+            tiff_blocks: Arc::new(TiffCache::new(options.block_bytes / TIFF_SHARE)),
             tiles: tile_cache(options.tile_bytes),
             pool: Pool::new(options.threads, options.queue, options.timeout),
             metrics: Metrics::default(),
