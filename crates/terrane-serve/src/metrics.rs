@@ -39,6 +39,9 @@ pub(crate) struct Metrics {
     pub(crate) tiles_drawn: Counter,
 }
 
+/// The name, kind, description and value of a number.
+type Number = (&'static str, &'static str, &'static str, u64);
+
 /// Numbers that stand for themselves now.
 pub(crate) struct Gauges {
     pub(crate) working: usize,
@@ -68,47 +71,9 @@ impl Metrics {
         self.count.add(1);
     }
 
-    /// All numbers as text.
-    pub(crate) fn text(&self, gauges: &Gauges) -> String {
-        let mut text = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, lines: &str| {
-            let _ = write!(
-                text,
-                "# HELP terrane_{name} {help}\n# TYPE terrane_{name} {kind}\n{lines}"
-            );
-        };
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines: String = requests
-            .iter()
-            .map(|((route, status), count)| {
-                format!("terrane_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}\n")
-            })
-            .collect();
-        drop(requests);
-        family("requests_total", "counter", "Answered requests.", &lines);
-        let mut lines: String = BOUNDS_S
-            .iter()
-            .zip(&self.buckets)
-            .map(|(bound, bucket)| {
-                format!(
-                    "terrane_request_seconds_bucket{{le=\"{bound}\"}} {}\n",
-                    bucket.value()
-                )
-            })
-            .collect();
-        let count = self.count.value();
-        let _ = write!(
-            lines,
-            "terrane_request_seconds_bucket{{le=\"+Inf\"}} {count}\nterrane_request_seconds_sum {}\nterrane_request_seconds_count {count}\n",
-            self.microseconds.value() as f64 / 1e6
-        );
-        family(
-            "request_seconds",
-            "histogram",
-            "Time from a request to its answer.",
-            &lines,
-        );
-        for (name, kind, help, value) in [
+    /// Numbers that stand alone, each with its name, kind and description.
+    fn numbers(&self, gauges: &Gauges) -> [Number; 10] {
+        [
             (
                 "tiles_drawn_total",
                 "counter",
@@ -169,7 +134,50 @@ impl Metrics {
                 "Open connections.",
                 gauges.connections as u64,
             ),
-        ] {
+        ]
+    }
+
+    /// All numbers as text.
+    pub(crate) fn text(&self, gauges: &Gauges) -> String {
+        let mut text = String::new();
+        let mut family = |name: &str, kind: &str, help: &str, lines: &str| {
+            let _ = write!(
+                text,
+                "# HELP terrane_{name} {help}\n# TYPE terrane_{name} {kind}\n{lines}"
+            );
+        };
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines: String = requests
+            .iter()
+            .map(|((route, status), count)| {
+                format!("terrane_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}\n")
+            })
+            .collect();
+        drop(requests);
+        family("requests_total", "counter", "Answered requests.", &lines);
+        let mut lines: String = BOUNDS_S
+            .iter()
+            .zip(&self.buckets)
+            .map(|(bound, bucket)| {
+                format!(
+                    "terrane_request_seconds_bucket{{le=\"{bound}\"}} {}\n",
+                    bucket.value()
+                )
+            })
+            .collect();
+        let count = self.count.value();
+        let _ = write!(
+            lines,
+            "terrane_request_seconds_bucket{{le=\"+Inf\"}} {count}\nterrane_request_seconds_sum {}\nterrane_request_seconds_count {count}\n",
+            self.microseconds.value() as f64 / 1e6
+        );
+        family(
+            "request_seconds",
+            "histogram",
+            "Time from a request to its answer.",
+            &lines,
+        );
+        for (name, kind, help, value) in self.numbers(gauges) {
             family(name, kind, help, &format!("terrane_{name} {value}\n"));
         }
         text

@@ -189,7 +189,7 @@ fn integers_stay_integers() {
     case.check(0.3048 * 0.75);
     let bytes = Storage::metres(SampleType::U8, None);
     let cliff = |column: usize, row: usize| {
-        if (column / 7 + row / 5) % 2 == 0 {
+        if (column / 7 + row / 5).is_multiple_of(2) {
             0.0
         } else {
             255.0
