@@ -66,7 +66,7 @@ impl File {
             let stored = if level == 0 {
                 self.storage.store(*height, self.unit)
             } else {
-                self.storage.store_near(*height, self.unit)
+                Ok(self.storage.nearest(*height, self.unit))
             };
             *height = stored.map_err(|reason| Failure::Pixel {
                 level,

@@ -200,6 +200,17 @@ impl Terrain {
         self.decode_from(tile, &self.fetch(&[tile])?)
     }
 
+    /// Whether the index alone says that a tile has no data; false where it does not say, or cannot be read.
+    pub fn is_known_empty(&self, tile: LevelTile) -> bool {
+        let pyramid = &self.header().pyramid;
+        // In a tree of wavelets a tile without a record is what the tile above it says.
+        let asked = match self.header().method.stored() {
+            Stored::Wavelet => pyramid.root(tile),
+            _ => tile,
+        };
+        matches!(self.reader.locate(asked), Ok(None))
+    }
+
     /// What a function makes of every tile of some trees, or of what is wrong with it, by so many threads. Every tile
     /// follows the one above it, so that none is decoded twice.
     pub fn decode_trees<T: Send>(

@@ -104,6 +104,11 @@ impl Reader {
         self.length
     }
 
+    /// Bytes of the file as they are, from an offset on; fewer where it ends before.
+    pub fn raw(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
+        self.source.read(offset, length)
+    }
+
     /// Bytes of all pages of the index.
     pub fn index_length(&self) -> u64 {
         self.pages.iter().map(|page| u64::from(page.length)).sum()

@@ -14,21 +14,21 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use terrane_format::halve_rows;
-use tiff_core::{ByteOrder, Compression, Predictor, Tag, TagValue};
+use tiff_core::{ByteOrder, Compression, Predictor, TagValue};
 use tiff_writer::TiffWriteSample;
 use tiff_writer::compress::{BlockEncodingOptions, compress_block};
 
 use crate::atomic::AtomicFile;
+use crate::directory::{COMPATIBLE, Described, Entry, IFDS_FIRST, Width, directory, signature};
 use crate::output::{Output, folder};
-use crate::{Error, Georeference, HeightUnit, Quantity, Result, SampleType, Storage, tag};
+use crate::{Error, Georeference, HeightUnit, Result, SampleType, Storage, tag};
 
 /// Side of a block in pixels.
 const BLOCK: usize = 256;
 /// Higher levels cost much time and save one part in a hundred.
 const DEFLATE_LEVEL: u32 = 6;
-/// What GDAL looks for to know that directories stand before the data and that blocks carry their length.
-const GHOST: &str = "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\n\
-                     BLOCK_TRAILER=LAST_4_BYTES_REPEATED\nKNOWN_INCOMPATIBLE_EDITION=NO\n ";
+/// What says that blocks carry their length before them and their last bytes once more behind them.
+const BLOCK_FRAMES: &str = "BLOCK_LEADER=SIZE_AS_UINT4\nBLOCK_TRAILER=LAST_4_BYTES_REPEATED\n";
 
 /// A cloud-optimised `GeoTIFF` that is being written; it appears under its name when it is finished.
 pub struct CogWriter {
@@ -45,6 +45,7 @@ pub struct CogWriter {
 struct Level {
     width: usize,
     height: usize,
+    is_overview: bool,
     /// Rows that do not make a row of blocks yet.
     pending: Vec<f64>,
     /// An upper row that waits for its lower one to be joined for the next level.
@@ -87,27 +88,12 @@ impl CogWriter {
                 height,
             });
         }
-        let unit = match storage.band.quantity {
-            Quantity::Height => {
-                storage
-                    .unit(&georeference.crs)
-                    .map_err(|what| Error::Unsupported {
-                        path: path.to_owned(),
-                        what,
-                        advice: "give the band a unit that is known, such as m or ft",
-                    })?
-            }
-            Quantity::Other(_) => {
-                // GDAL would take the unit of heights for that of a band that states none.
-                georeference.crs = georeference.crs.horizontal();
-                HeightUnit::Metre
-            }
-        };
+        let unit = storage.unit_in(&mut georeference, path)?;
         let output = AtomicFile::create(output)?;
         let mut levels = Vec::new();
         let mut size = (width, height);
         loop {
-            levels.push(Level::new(path, size)?);
+            levels.push(Level::new(path, size, !levels.is_empty())?);
             if size.0.max(size.1) <= BLOCK {
                 break;
             }
@@ -227,12 +213,6 @@ impl CogWriter {
 const LEADER: u64 = 4;
 const TRAILER: usize = 4;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Width {
-    Classic,
-    Big,
-}
-
 /// The bytes before the blocks, and where everything ends.
 struct Layout {
     head: Vec<u8>,
@@ -244,29 +224,12 @@ impl Layout {
         // The first pass finds the size of the directories with offsets of zero, the second knows the offsets.
         let sizes: Vec<u64> = (0..cog.levels.len())
             .map(|level| {
-                directory(
-                    &cog.tags(level, vec![0; cog.levels[level].lengths.len()], width),
-                    0,
-                    0,
-                    width,
-                )
-                .len() as u64
+                let offsets = vec![0; cog.levels[level].lengths.len()];
+                directory(&cog.entries(level, offsets, width), 0, 0, width).len() as u64
             })
             .collect();
-        let ghost = format!(
-            "GDAL_STRUCTURAL_METADATA_SIZE={:06} bytes\n{GHOST}",
-            GHOST.len()
-        );
-        let mut head = match width {
-            Width::Classic => vec![b'I', b'I', 42, 0],
-            Width::Big => vec![b'I', b'I', 43, 0, 8, 0, 0, 0],
-        };
-        let pointer = if width == Width::Classic { 4 } else { 8 };
-        let first = (head.len() + pointer + ghost.len()).next_multiple_of(16) as u64;
-        head.extend(&first.to_le_bytes()[..pointer]);
-        head.extend(ghost.as_bytes());
-        head.resize(first as usize, 0);
-
+        let mut head = signature(width, &format!("{IFDS_FIRST}{BLOCK_FRAMES}{COMPATIBLE}"));
+        let first = head.len() as u64;
         let mut offset = first + sizes.iter().sum::<u64>();
         let mut offsets = vec![Vec::new(); cog.levels.len()];
         for (level, offsets) in cog.levels.iter().zip(&mut offsets).rev() {
@@ -282,167 +245,37 @@ impl Layout {
             } else {
                 0
             };
-            head.extend(directory(
-                &cog.tags(level, offsets, width),
-                start,
-                next,
-                width,
-            ));
+            let entries = cog.entries(level, offsets, width);
+            head.extend(directory(&entries, start, next, width));
             start += sizes[level];
         }
         Self { head, end: offset }
     }
 }
 
-/// One TIFF directory at an offset, with the values that do not fit into its entries behind it.
-fn directory(tags: &[Tag], start: u64, next: u64, width: Width) -> Vec<u8> {
-    let (count_bytes, entry_bytes, inline) = if width == Width::Classic {
-        (2, 12, 4)
-    } else {
-        (8, 20, 8)
-    };
-    let mut values = start + (count_bytes + entry_bytes * tags.len() + inline) as u64;
-    let mut entries = (tags.len() as u64).to_le_bytes()[..count_bytes].to_vec();
-    let mut outside = Vec::new();
-    for tag in tags {
-        let mut bytes = tag.value.encode(ByteOrder::LittleEndian);
-        entries.extend(tag.code.to_le_bytes());
-        entries.extend(tag.tag_type.to_code().to_le_bytes());
-        entries.extend(&tag.count.to_le_bytes()[..inline]);
-        if bytes.len() <= inline {
-            bytes.resize(inline, 0);
-            entries.extend(bytes);
-        } else {
-            bytes.resize(bytes.len().next_multiple_of(8), 0);
-            entries.extend(&values.to_le_bytes()[..inline]);
-            values += bytes.len() as u64;
-            outside.extend(bytes);
-        }
-    }
-    entries.extend(&next.to_le_bytes()[..inline]);
-    entries.extend(outside);
-    // Directories begin on even offsets.
-    entries.resize(entries.len().next_multiple_of(8), 0);
-    entries
-}
-
 impl CogWriter {
-    fn tags(&self, index: usize, offsets: Vec<u64>, width: Width) -> Vec<Tag> {
+    fn entries(&self, index: usize, offsets: Vec<u64>, width: Width) -> Vec<Entry> {
         let level = &self.levels[index];
-        let sample = self.storage.sample;
-        let format = match sample {
-            SampleType::U8 | SampleType::U16 | SampleType::U32 => 1,
-            SampleType::I8 | SampleType::I16 | SampleType::I32 => 2,
-            SampleType::F32 | SampleType::F64 => 3,
-        };
-        let short = |code, value| Tag::new(code, TagValue::Short(vec![value]));
-        let long = |code, value: usize| Tag::new(code, TagValue::Long(vec![value as u32]));
         let offsets = match width {
             Width::Classic => {
                 TagValue::Long(offsets.into_iter().map(|offset| offset as u32).collect())
             }
             Width::Big => TagValue::Long8(offsets),
         };
-        let mut tags = vec![
-            long(
-                tag::NEW_SUBFILE_TYPE,
-                if index == 0 { 0 } else { tag::REDUCED as usize },
-            ),
-            long(tag::IMAGE_WIDTH, level.width),
-            long(tag::IMAGE_LENGTH, level.height),
-            short(tag::BITS_PER_SAMPLE, 8 * sample.bytes() as u16),
-            short(tag::COMPRESSION, Compression::Deflate.to_code()),
-            short(tag::PHOTOMETRIC, 1),
-            short(tag::SAMPLES_PER_PIXEL, 1),
-            short(tag::PLANAR_CONFIGURATION, 1),
-            short(tag::PREDICTOR, predictor(sample).to_code()),
-            long(tag::TILE_WIDTH, BLOCK),
-            long(tag::TILE_LENGTH, BLOCK),
-            Tag::new(tag::TILE_OFFSETS, offsets),
-            Tag::new(tag::TILE_BYTE_COUNTS, TagValue::Long(level.lengths.clone())),
-            short(tag::SAMPLE_FORMAT, format),
-        ];
-        if index == 0 {
-            tags.extend(georeference_tags(&self.georeference));
-            tags.extend(
-                self.storage
-                    .band
-                    .to_xml()
-                    .map(|xml| Tag::new(tag::GDAL_METADATA, TagValue::Ascii(xml))),
-            );
-        }
-        tags.extend(
-            self.storage
-                .nodata
-                .map(|nodata| Tag::new(tag::GDAL_NODATA, TagValue::Ascii(nodata_text(nodata)))),
-        );
-        tags
-    }
-}
-
-fn georeference_tags(georeference: &Georeference) -> Vec<Tag> {
-    let a = georeference.anchor;
-    let double = |code, values| Tag::new(code, TagValue::Double(values));
-    let mut tags = Vec::new();
-    if georeference.is_georeferenced {
-        if a.is_rotated() || a.y_per_row > 0.0 {
-            let matrix = vec![
-                a.x_per_column,
-                a.x_per_row,
-                0.0,
-                a.x,
-                a.y_per_column,
-                a.y_per_row,
-                0.0,
-                a.y,
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                1.0,
-            ];
-            tags.push(double(tag::MODEL_TRANSFORMATION, matrix));
-        } else {
-            tags.push(double(
-                tag::MODEL_PIXEL_SCALE,
-                vec![a.x_per_column, -a.y_per_row, 0.0],
-            ));
-            tags.push(double(
-                tag::MODEL_TIEPOINT,
-                vec![0.0, 0.0, 0.0, a.x, a.y, 0.0],
-            ));
-        }
-    }
-    let crs = &georeference.crs;
-    if !crs.is_empty() {
-        tags.push(Tag::new(
-            tag::GEO_KEY_DIRECTORY,
-            TagValue::Short(crs.directory.clone()),
-        ));
-        if !crs.doubles.is_empty() {
-            tags.push(double(tag::GEO_DOUBLE_PARAMS, crs.doubles.clone()));
-        }
-        if !crs.text.is_empty() {
-            tags.push(Tag::new(
-                tag::GEO_ASCII_PARAMS,
-                TagValue::Ascii(crs.text.clone()),
-            ));
-        }
-    }
-    tags
-}
-
-/// A nodata value as GDAL writes it, and such that it reads back to the same number.
-fn nodata_text(nodata: f64) -> String {
-    if nodata.is_nan() {
-        "nan".into()
-    } else if nodata.abs() >= 1e15 {
-        format!("{nodata:e}")
-    } else {
-        nodata.to_string()
+        let described = Described {
+            georeference: &self.georeference,
+            storage: &self.storage,
+            side: BLOCK,
+            compression: Compression::Deflate,
+            predictor: predictor(self.storage.sample),
+            items: &[],
+        };
+        described.entries(
+            index,
+            (level.width, level.height),
+            Entry::new(tag::TILE_OFFSETS, offsets),
+            Entry::new(tag::TILE_BYTE_COUNTS, TagValue::Long(level.lengths.clone())),
+        )
     }
 }
 
@@ -455,7 +288,7 @@ fn predictor(sample: SampleType) -> Predictor {
 }
 
 impl Level {
-    fn new(path: &Path, (width, height): (usize, usize)) -> Result<Self> {
+    fn new(path: &Path, (width, height): (usize, usize), is_overview: bool) -> Result<Self> {
         let spool = tempfile::tempfile_in(folder(path)).map_err(|source| Error::Io {
             path: path.to_owned(),
             action: "be created",
@@ -464,6 +297,7 @@ impl Level {
         Ok(Self {
             width,
             height,
+            is_overview,
             pending: Vec::new(),
             upper: None,
             block_rows: 0,
@@ -499,6 +333,7 @@ impl Level {
                     storage,
                     unit,
                     path,
+                    is_overview: self.is_overview,
                     first_row,
                     first_column: column * BLOCK,
                 };
@@ -524,6 +359,7 @@ struct Stored<'a> {
     storage: &'a Storage,
     unit: HeightUnit,
     path: &'a Path,
+    is_overview: bool,
     first_row: usize,
     first_column: usize,
 }
@@ -580,12 +416,15 @@ impl Stored<'_> {
     }
 
     fn raw(&self, height_m: f64, row: usize, column: usize) -> Result<f64> {
-        let refuse = |reason: String| Error::Height {
+        if self.is_overview {
+            return Ok(self.storage.nearest(height_m, self.unit));
+        }
+        let stored = self.storage.store(height_m, self.unit);
+        stored.map_err(|reason| Error::Height {
             path: self.path.to_owned(),
             row: self.first_row + row,
             column,
             reason,
-        };
-        self.storage.store(height_m, self.unit).map_err(refuse)
+        })
     }
 }

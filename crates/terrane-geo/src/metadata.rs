@@ -15,6 +15,17 @@ pub enum Quantity {
 /// The metadata item that names a quantity other than heights.
 const QUANTITY: &str = "TERRANE_QUANTITY";
 
+/// What GDAL's metadata tag may say besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetadataItem {
+    /// The item's name.
+    pub name: &'static str,
+    /// What it says.
+    pub value: String,
+    /// Whether it is said of the band and not of the whole raster.
+    pub of_band: bool,
+}
+
 /// What GDAL's metadata tag says about the one band of a raster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandMetadata {
@@ -82,12 +93,24 @@ impl BandMetadata {
         Ok(band)
     }
 
-    /// Writes the XML of the metadata tag, or `None` where there is nothing to say.
-    pub fn to_xml(&self) -> Option<String> {
+    /// Writes the XML of the metadata tag with more items, or `None` where there is nothing to say.
+    pub fn to_xml(&self, others: &[MetadataItem]) -> Option<String> {
         let mut items = String::new();
+        for MetadataItem {
+            name,
+            value,
+            of_band,
+        } in others
+        {
+            let sample = if *of_band { " sample=\"0\"" } else { "" };
+            let value = escape(value);
+            items.push_str(&format!("  <Item name=\"{name}\"{sample}>{value}</Item>\n"));
+        }
         if let Quantity::Other(name) = &self.quantity {
             let name = escape(name);
-            items = format!("  <Item name=\"{QUANTITY}\" sample=\"0\">{name}</Item>\n");
+            items.push_str(&format!(
+                "  <Item name=\"{QUANTITY}\" sample=\"0\">{name}</Item>\n"
+            ));
         }
         let mut item = |name: &str, value: &str| {
             let role = name.to_ascii_lowercase();
@@ -145,15 +168,15 @@ mod tests {
             quantity: Quantity::Height,
         };
         assert_eq!(
-            BandMetadata::parse(&band.to_xml().unwrap()),
+            BandMetadata::parse(&band.to_xml(&[]).unwrap()),
             Ok(band.clone())
         );
         let slope = BandMetadata {
             quantity: Quantity::Other("slope".into()),
             ..band
         };
-        assert_eq!(BandMetadata::parse(&slope.to_xml().unwrap()), Ok(slope));
-        assert_eq!(BandMetadata::default().to_xml(), None);
+        assert_eq!(BandMetadata::parse(&slope.to_xml(&[]).unwrap()), Ok(slope));
+        assert_eq!(BandMetadata::default().to_xml(&[]), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How heights are stored in a file: number type, nodata value, scale, offset and unit.
 
-use crate::{BandMetadata, Crs, HeightUnit, Quantity};
+use std::path::Path;
+
+use crate::{BandMetadata, Crs, Error, Georeference, HeightUnit, Quantity};
 
 /// The type of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,20 @@ impl SampleType {
         }
     }
 
+    /// Appends the little-endian bytes of a number that the type can hold.
+    pub(crate) fn encode(self, raw: f64, bytes: &mut Vec<u8>) {
+        match self {
+            Self::U8 => bytes.push(raw as u8),
+            Self::I8 => bytes.extend((raw as i8).to_le_bytes()),
+            Self::U16 => bytes.extend((raw as u16).to_le_bytes()),
+            Self::I16 => bytes.extend((raw as i16).to_le_bytes()),
+            Self::U32 => bytes.extend((raw as u32).to_le_bytes()),
+            Self::I32 => bytes.extend((raw as i32).to_le_bytes()),
+            Self::F32 => bytes.extend((raw as f32).to_le_bytes()),
+            Self::F64 => bytes.extend(raw.to_le_bytes()),
+        }
+    }
+
     /// Decodes native-endian samples.
     pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f64> {
         fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
@@ -165,6 +181,25 @@ impl Storage {
         }
     }
 
+    /// The unit of what is written, or why it cannot be. The vertical system of a quantity other than heights is left out.
+    pub(crate) fn unit_in(
+        &self,
+        georeference: &mut Georeference,
+        path: &Path,
+    ) -> crate::Result<HeightUnit> {
+        if let Quantity::Other(_) = self.band.quantity {
+            // GDAL would take the unit of heights for that of a band that states none.
+            georeference.crs = georeference.crs.horizontal();
+            return Ok(HeightUnit::Metre);
+        }
+        self.unit(&georeference.crs)
+            .map_err(|what| Error::Unsupported {
+                path: path.to_owned(),
+                what,
+                advice: "give the band a unit that is known, such as m or ft",
+            })
+    }
+
     /// Whether a stored number is the declared nodata value, as GDAL compares them.
     pub(crate) fn is_nodata(&self, raw: f64) -> bool {
         let Some(nodata) = self.nodata else {
@@ -219,22 +254,20 @@ impl Storage {
         (height_m / unit.metres() - self.band.offset) / self.band.scale
     }
 
-    /// The stored number of a height in metres, or why there is none: a height that does not fit or would be read back
-    /// as nodata, or NaN without a value for it.
+    /// The stored number of a height in metres or of none (NaN), or why there is no such number: the height does not fit or
+    /// would be read back as nodata, or there is no value for none.
     pub fn store(&self, height_m: f64, unit: HeightUnit) -> Result<f64, String> {
         let range = self.sample.integer_range();
+        let name = self.sample.name();
         if height_m.is_nan() {
             return match (self.nodata, range) {
                 (Some(nodata), Some((min, max))) if nodata >= min && nodata <= max => Ok(nodata),
                 (Some(nodata), None) => Ok(nodata),
                 (None, None) => Ok(f64::NAN),
-                _ => Err(format!(
-                    "there is no data, and {} has no nodata value",
-                    self.sample.name()
-                )),
+                _ => Err(format!("there is no data, and {name} has no nodata value")),
             };
         }
-        let name = match self.band.quantity {
+        let shown = match self.band.quantity {
             Quantity::Height => " m",
             Quantity::Other(_) => "",
         };
@@ -242,40 +275,13 @@ impl Storage {
         if let Some((min, max)) = range {
             raw = raw.round();
             if raw < min || raw > max {
-                return Err(format!(
-                    "{height_m}{name} does not fit into {}",
-                    self.sample.name()
-                ));
+                return Err(format!("{height_m}{shown} does not fit into {name}"));
             }
         }
         if self.is_missing(raw) {
-            return Err(format!("{height_m}{name} would be read back as nodata"));
+            return Err(format!("{height_m}{shown} would be read back as nodata"));
         }
         Ok(raw)
-    }
-
-    /// As [`Storage::store`], but a height that has no number takes the nearest that does: for overviews, whose heights
-    /// are means and may lie where the source has none.
-    pub fn store_near(&self, height_m: f64, unit: HeightUnit) -> Result<f64, String> {
-        let refused = match self.store(height_m, unit) {
-            Err(refused) if !height_m.is_nan() => refused,
-            stored => return stored,
-        };
-        let raw = self.raw(height_m, unit);
-        let (raw, step) = match (self.sample.integer_range(), self.sample) {
-            (Some((min, max)), _) => (raw.round().clamp(min, max), 1.0),
-            // Wider than what nodata is compared with.
-            (None, SampleType::F32) => (raw, raw.abs().max(1e-30) * 1e-6),
-            (None, _) => (raw, raw.abs().max(1e-30) * 1e-14),
-        };
-        let fits = |raw: &f64| {
-            let range = self.sample.integer_range();
-            range.is_none_or(|(min, max)| (min..=max).contains(raw)) && !self.is_missing(*raw)
-        };
-        [raw, raw + step, raw - step]
-            .into_iter()
-            .find(fits)
-            .ok_or(refused)
     }
 
     /// Turns stored numbers into heights in metres, NaN where there is no data; returns how many of them are no heights
@@ -294,11 +300,75 @@ impl Storage {
         }
         not_heights
     }
+
+    /// The stored number of a height in metres as a reader finds it, for statistics of a band.
+    pub fn shown(&self, height_m: f64, unit: HeightUnit) -> f64 {
+        let raw = self.nearest(height_m, unit);
+        match self.sample {
+            SampleType::F32 => f64::from(raw as f32),
+            _ => raw,
+        }
+    }
+
+    /// The number nearest to a height that can be stored, or of none (NaN): what an overview holds, whose heights lie between
+    /// those that the type and the nodata value were chosen for.
+    pub fn nearest(&self, height_m: f64, unit: HeightUnit) -> f64 {
+        if height_m.is_nan() {
+            return match (self.nodata, self.sample.integer_range()) {
+                (None, None) => f64::NAN,
+                _ => self.absent(),
+            };
+        }
+        let raw = self.raw(height_m, unit);
+        let Some((min, max)) = self.sample.integer_range() else {
+            return match self.nodata {
+                // Farther from nodata than what GDAL takes for the same.
+                Some(nodata) if self.is_nodata(raw) => {
+                    let step = match self.sample {
+                        SampleType::F32 => f64::from(f32::EPSILON),
+                        _ => f64::EPSILON,
+                    };
+                    nodata + 8.0 * step * nodata.abs().max(1.0)
+                }
+                _ => raw,
+            };
+        };
+        let raw = raw.round().clamp(min, max);
+        match self.nodata {
+            Some(nodata) if raw == nodata && raw < max => raw + 1.0,
+            Some(nodata) if raw == nodata => raw - 1.0,
+            _ => raw,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overviews_are_never_nodata_by_chance() {
+        let storage = |sample, nodata| Storage::metres(sample, nodata);
+        let metre = HeightUnit::Metre;
+        let bytes = storage(SampleType::U8, Some(255.0));
+        for (height_m, expected) in [(-7.0, 0.0), (99.5, 100.0), (254.8, 254.0), (300.0, 254.0)] {
+            assert_eq!(bytes.nearest(height_m, metre), expected);
+        }
+        assert_eq!(bytes.nearest(f64::NAN, metre), 255.0);
+        assert_eq!(storage(SampleType::I16, Some(0.0)).nearest(0.2, metre), 1.0);
+        for nodata in [0.0, -9999.0, 1e-9] {
+            for sample in [SampleType::F32, SampleType::F64] {
+                let storage = storage(sample, Some(nodata));
+                let near = storage.nearest(nodata, metre);
+                assert!(!storage.is_missing(near) && (near - nodata).abs() < 0.01);
+            }
+        }
+        assert!(
+            storage(SampleType::F32, None)
+                .nearest(f64::NAN, metre)
+                .is_nan()
+        );
+    }
 
     #[test]
     fn nodata_is_found_as_gdal_finds_it() {
@@ -393,15 +463,14 @@ mod tests {
     #[test]
     fn a_height_without_a_number_takes_the_nearest_that_has_one() {
         let storage = |sample, nodata| Storage::metres(sample, nodata);
-        let near = |storage: Storage, height| storage.store_near(height, HeightUnit::Metre);
+        let near = |storage: Storage, height| storage.nearest(height, HeightUnit::Metre);
         let integer = storage(SampleType::I16, Some(-32768.0));
-        assert_eq!(near(integer.clone(), 7.6), Ok(8.0));
-        assert_eq!(near(integer.clone(), -40_000.0), Ok(-32767.0));
-        assert_eq!(near(integer.clone(), 40_000.0), Ok(32767.0));
-        assert_eq!(near(integer, f64::NAN), Ok(-32768.0));
+        assert_eq!(near(integer.clone(), 7.6), 8.0);
+        assert_eq!(near(integer.clone(), -40_000.0), -32767.0);
+        assert_eq!(near(integer.clone(), 40_000.0), 32767.0);
+        assert_eq!(near(integer, f64::NAN), -32768.0);
         let float = storage(SampleType::F32, Some(0.5));
-        let stored = near(float.clone(), 0.5).unwrap();
+        let stored = near(float.clone(), 0.5);
         assert!((stored - 0.5).abs() < 1e-5 && !float.is_missing(f64::from(stored as f32)));
-        assert!(near(storage(SampleType::I16, None), f64::NAN).is_err());
     }
 }

@@ -73,7 +73,7 @@ impl File {
 }
 
 /// How an address is read within so many seconds.
-fn remote_options(timeout: Option<f64>) -> Outcome<RemoteOptions> {
+pub(crate) fn remote_options(timeout: Option<f64>) -> Outcome<RemoteOptions> {
     let Some(seconds) = timeout else {
         return Ok(RemoteOptions::default());
     };

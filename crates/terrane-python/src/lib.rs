@@ -11,6 +11,7 @@ mod file;
 mod rasters;
 mod settings;
 mod shards;
+mod tiff;
 mod tiles;
 
 use pyo3::prelude::*;
@@ -30,6 +31,8 @@ mod _pyterrane {
     use crate::settings::Settings;
     #[pymodule_export]
     use crate::shards::{shard_count, shard_encode, shard_merge, shard_plan};
+    #[pymodule_export]
+    use crate::tiff::TiffBytes;
     #[pymodule_export]
     use crate::tiles::TileCoder;
 

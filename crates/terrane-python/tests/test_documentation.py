@@ -9,8 +9,8 @@ import pytest
 import pyterrane
 from conftest import hills, write
 
-MODULES = ["pyterrane", "pyterrane._terrain", "pyterrane._convert", "pyterrane.xarray", "pyterrane.zarr", "pyterrane.shards",
-           "pyterrane.ray", "pyterrane.dask"]
+MODULES = ["pyterrane", "pyterrane._terrain", "pyterrane._convert", "pyterrane._opener", "pyterrane.xarray", "pyterrane.zarr",
+           "pyterrane.shards", "pyterrane.ray", "pyterrane.dask"]
 PAGES = ["docs/python.md", "docs/scale.md"]
 OPTIONS = doctest.ELLIPSIS | doctest.FAIL_FAST
 ROOT = Path(__file__).parents[3]

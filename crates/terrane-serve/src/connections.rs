@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -144,6 +146,39 @@ pub(crate) struct Work(Arc<Connection>);
 impl Drop for Work {
     fn drop(&mut self) {
         self.0.change(|state| state.is_working = false);
+    }
+}
+
+/// The body of an answer, which is worked on until it is dropped: long ones are made while they are sent.
+pub(crate) struct Attended {
+    body: Body,
+    _work: Work,
+}
+
+impl Attended {
+    /// A body and the request that it answers.
+    pub(crate) fn new(body: Body, work: Work) -> Self {
+        Self { body, _work: work }
+    }
+}
+
+impl HttpBody for Attended {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use terrane::tiles::{BlockCache, MapTiles, TileError};
+use terrane::{TiffCache, VirtualTiff, sentence};
 use terrane_codec::{Terrain, shown};
 use terrane_geo::RasterSource;
 use tokio::sync::OnceCell;
@@ -20,6 +21,8 @@ pub(crate) struct Dataset {
     /// Bytes of the file.
     pub(crate) bytes: u64,
     pub(crate) tiles: Arc<MapTiles>,
+    /// The file as a `GeoTIFF`, or why it cannot be one; an original has none.
+    pub(crate) tiff: Option<Result<Arc<VirtualTiff>, String>>,
     /// Where its bytes are, once somebody asked: all of it is read for that.
     pub(crate) parts: OnceCell<Value>,
     /// The raster that the file was made from.
@@ -39,7 +42,10 @@ impl Dataset {
         terrain: Arc<Terrain>,
         original: Option<Arc<Self>>,
         cache: &Arc<BlockCache>,
+        tiff_cache: &Arc<TiffCache>,
     ) -> Result<Self, Error> {
+        let tiff = VirtualTiff::new(terrain.clone(), Path::new(&name), tiff_cache);
+        let tiff = tiff.map(Arc::new).map_err(|error| sentence(&error));
         let bytes = terrain.reader().length();
         // The head holds the checksums of the index, which holds those of the tiles.
         let identity = hex::encode(&Sha256::digest(terrain.reader().head())[..8]);
@@ -50,6 +56,7 @@ impl Dataset {
             identity,
             bytes,
             tiles: Arc::new(tiles.with_original(compared)),
+            tiff: Some(tiff),
             parts: OnceCell::new(),
             original,
         })
@@ -81,6 +88,7 @@ impl Dataset {
             ),
             bytes: metadata.len(),
             tiles: Arc::new(tiles),
+            tiff: None,
             parts: OnceCell::new(),
             original: None,
         })

@@ -1,7 +1,8 @@
 //! The tile server: a web map and tiles of terrane files over HTTP.
 //!
 //! A [`Server`] is given files, bound to an address and answers until it is asked to stop. A request for a tile goes
-//! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it.
+//! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it. `ranges` gives out
+//! files by ranges of bytes, also as the `GeoTIFF` of [`terrane::VirtualTiff`].
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod listener;
 mod metrics;
 mod original;
 mod point;
+mod ranges;
 mod routes;
 mod server;
 mod tilejson;

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::Server;
-use crate::connections::{Connections, Watched};
+use crate::connections::{Attended, Connections, Watched};
 use crate::limits::{MAX_HEAD_BYTES, STOP_TIME};
 
 /// A pause after a connection could not be accepted, as when no more files can be open.
@@ -51,8 +51,8 @@ pub(crate) async fn answer(
             let work = connection.work();
             let answer = service.call(request);
             async move {
-                let _work = work;
-                answer.await
+                let answer = answer.await;
+                answer.map(|answer| answer.map(|body| Attended::new(body, work)))
             }
         });
         let connection = hyper::server::conn::http1::Builder::new()

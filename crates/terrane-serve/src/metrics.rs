@@ -39,6 +39,9 @@ pub(crate) struct Metrics {
     pub(crate) tiles_drawn: Counter,
 }
 
+/// The name, kind, description and value of a number.
+type Number = (&'static str, &'static str, &'static str, u64);
+
 /// Numbers that stand for themselves now.
 pub(crate) struct Gauges {
     pub(crate) working: usize,
@@ -47,6 +50,7 @@ pub(crate) struct Gauges {
     pub(crate) blocks_decoded: u64,
     pub(crate) blocks_reused: u64,
     pub(crate) block_bytes: usize,
+    pub(crate) tiff_blocks_decoded: u64,
     pub(crate) tile_bytes: usize,
 }
 
@@ -65,6 +69,72 @@ impl Metrics {
         self.microseconds
             .add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         self.count.add(1);
+    }
+
+    /// Numbers that stand alone, each with its name, kind and description.
+    fn numbers(&self, gauges: &Gauges) -> [Number; 10] {
+        [
+            (
+                "tiles_drawn_total",
+                "counter",
+                "Tiles that were drawn.",
+                self.tiles_drawn.value(),
+            ),
+            (
+                "tiles_reused_total",
+                "counter",
+                "Tiles that were at hand.",
+                self.tiles_reused.value(),
+            ),
+            (
+                "blocks_decoded_total",
+                "counter",
+                "Blocks of heights that were decoded.",
+                gauges.blocks_decoded,
+            ),
+            (
+                "blocks_reused_total",
+                "counter",
+                "Blocks of heights that were at hand.",
+                gauges.blocks_reused,
+            ),
+            (
+                "tiff_blocks_decoded_total",
+                "counter",
+                "Blocks of GeoTIFFs that were decoded.",
+                gauges.tiff_blocks_decoded,
+            ),
+            (
+                "block_bytes",
+                "gauge",
+                "Bytes of decoded heights in memory.",
+                gauges.block_bytes as u64,
+            ),
+            (
+                "tile_bytes",
+                "gauge",
+                "Bytes of drawn tiles in memory.",
+                gauges.tile_bytes as u64,
+            ),
+            (
+                "working",
+                "gauge",
+                "Requests that are worked on.",
+                gauges.working as u64,
+            ),
+            (
+                "waiting",
+                "gauge",
+                "Requests that wait for a worker.",
+                gauges.waiting as u64,
+            ),
+            (
+                "connections",
+                "gauge",
+                "Open connections.",
+                gauges.connections as u64,
+            ),
+        ]
     }
 
     /// All numbers as text.
@@ -107,62 +177,7 @@ impl Metrics {
             "Time from a request to its answer.",
             &lines,
         );
-        for (name, kind, help, value) in [
-            (
-                "tiles_drawn_total",
-                "counter",
-                "Tiles that were drawn.",
-                self.tiles_drawn.value(),
-            ),
-            (
-                "tiles_reused_total",
-                "counter",
-                "Tiles that were at hand.",
-                self.tiles_reused.value(),
-            ),
-            (
-                "blocks_decoded_total",
-                "counter",
-                "Blocks of heights that were decoded.",
-                gauges.blocks_decoded,
-            ),
-            (
-                "blocks_reused_total",
-                "counter",
-                "Blocks of heights that were at hand.",
-                gauges.blocks_reused,
-            ),
-            (
-                "block_bytes",
-                "gauge",
-                "Bytes of decoded heights in memory.",
-                gauges.block_bytes as u64,
-            ),
-            (
-                "tile_bytes",
-                "gauge",
-                "Bytes of drawn tiles in memory.",
-                gauges.tile_bytes as u64,
-            ),
-            (
-                "working",
-                "gauge",
-                "Requests that are worked on.",
-                gauges.working as u64,
-            ),
-            (
-                "waiting",
-                "gauge",
-                "Requests that wait for a worker.",
-                gauges.waiting as u64,
-            ),
-            (
-                "connections",
-                "gauge",
-                "Open connections.",
-                gauges.connections as u64,
-            ),
-        ] {
+        for (name, kind, help, value) in self.numbers(gauges) {
             family(name, kind, help, &format!("terrane_{name} {value}\n"));
         }
         text

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::{MatchedPath, Path, Query, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header,
+};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::cors::{Any, CorsLayer};
 
@@ -29,7 +32,7 @@ use crate::point::{parse_count, parse_degrees, parse_line, point, profile};
 use crate::tilejson::tilejson;
 
 /// How long a client may use a tile without asking again.
-const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
+pub(crate) const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
 /// The page and what it loads must be of one version.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 /// Changes when tiles are drawn differently.
@@ -47,7 +50,20 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .allow_origin(Any)
         .allow_methods([Method::GET, Method::HEAD])
         .allow_headers(Any)
-        .expose_headers([header::ETAG]);
+        .expose_headers([
+            header::ACCEPT_RANGES,
+            header::CONTENT_LENGTH,
+            header::CONTENT_RANGE,
+            header::ETAG,
+        ]);
+    // Ranges are of bytes as they are.
+    let has_no_ranges = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
+        !headers.contains_key(header::ACCEPT_RANGES)
+    };
+    let compression = CompressionLayer::new()
+        // Not by a worker, so it must be quick: the best would take a tenth of a second for the map's script.
+        .quality(CompressionLevel::Fastest)
+        .compress_when(DefaultPredicate::new().and(has_no_ranges));
     Router::new()
         .route(
             "/",
@@ -58,7 +74,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/metrics", get(metrics))
         .route("/catalog", get(catalogue_of_all))
-        .route("/{name}", get(height_tilejson))
+        .route("/{name}", get(named))
         .route("/{name}/tilejson.json", get(height_tilejson))
         .route("/{name}/info", get(dataset_info))
         .route("/{name}/parts.json", get(parts_of))
@@ -75,12 +91,15 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
             let body = Json(json!({ "status": 405, "error": sentence }));
             (StatusCode::METHOD_NOT_ALLOWED, body)
         })
-        // Not by a worker, so it must be quick: the best would take a tenth of a second for the map's script.
-        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
+        .layer(compression)
         .layer(cors)
         .layer(from_fn_with_state(server.clone(), counted))
         .with_state(server)
 }
+
+/// The route of an answer, where one pattern has several.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Route(pub(crate) &'static str);
 
 /// Counts every answer.
 async fn counted(State(server): Shared, request: Request, next: Next) -> Response {
@@ -91,6 +110,8 @@ async fn counted(State(server): Shared, request: Request, next: Next) -> Respons
         .map_or("other", MatchedPath::as_str)
         .to_owned();
     let mut response = next.run(request).await;
+    let own = response.extensions().get::<Route>();
+    let route = own.map_or(route, |route| route.0.to_owned());
     let status = response.status().as_u16();
     server.metrics.answered(&route, status, started.elapsed());
     let headers = response.headers_mut();
@@ -102,7 +123,7 @@ async fn counted(State(server): Shared, request: Request, next: Next) -> Respons
 }
 
 /// A tag of an answer, as a header holds it.
-fn tag(parts: &[&str]) -> String {
+pub(crate) fn tag(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
@@ -112,7 +133,7 @@ fn tag(parts: &[&str]) -> String {
 }
 
 /// Whether the client has the answer already.
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
@@ -184,7 +205,8 @@ async fn metrics(State(server): Shared) -> Response {
             .load(std::sync::atomic::Ordering::Relaxed),
         blocks_decoded: server.blocks.decoded(),
         blocks_reused: server.blocks.reused(),
-        block_bytes: server.blocks.bytes(),
+        block_bytes: server.blocks.bytes() + server.tiff_blocks.bytes(),
+        tiff_blocks_decoded: server.tiff_blocks.decoded(),
         tile_bytes: server.tiles.weight() as usize,
     };
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -284,6 +306,20 @@ fn options(asked: Asked) -> Result<Options, Failure> {
     asked
         .map(|Query(options)| options)
         .map_err(|_| Failure::bad("the part of the address after ? cannot be read"))
+}
+
+/// The TileJSON of a file; with an ending its bytes, by ranges.
+async fn named(
+    State(server): Shared,
+    method: Method,
+    Path(name): Path<String>,
+    asked: Asked,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    match server.download(&name)? {
+        Some(download) => server.send(download, &method, &headers).await,
+        None => describe(&server, &name, None, &options(asked)?, &headers),
+    }
 }
 
 async fn height_tilejson(

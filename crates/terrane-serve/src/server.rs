@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
+use terrane::TiffCache;
 use terrane::tiles::BlockCache;
 use terrane_codec::Terrain;
 use terrane_geo::RasterSource;
@@ -28,6 +29,8 @@ const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metr
 const ORIGINAL: &str = "-original";
 /// Bytes that a drawn tile takes besides its own.
 const OVERHEAD: u64 = 256;
+/// Blocks of GeoTIFFs have this part of the memory for decoded heights besides: GDAL keeps what it read itself.
+const TIFF_SHARE: usize = 8;
 /// Bytes of a drawn tile of typical size.
 const TYPICAL_BYTES: usize = 1 << 15;
 
@@ -44,7 +47,7 @@ pub fn ask_to_stop() -> bool {
 pub struct Options {
     /// Requests that are worked on at once.
     pub threads: usize,
-    /// Bytes of decoded heights that are kept.
+    /// Bytes of decoded heights that are kept; blocks of GeoTIFFs take an eighth of it besides.
     pub block_bytes: usize,
     /// Bytes of drawn tiles that are kept.
     pub tile_bytes: usize,
@@ -95,6 +98,7 @@ fn tile_cache(max_bytes: usize) -> TileCache {
 pub struct Server {
     pub(crate) datasets: BTreeMap<String, Arc<Dataset>>,
     pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) tiff_blocks: Arc<TiffCache>,
     pub(crate) tiles: TileCache,
     pub(crate) pool: Pool,
     pub(crate) metrics: Metrics,
@@ -109,6 +113,7 @@ impl Server {
         Self {
             datasets: BTreeMap::new(),
             blocks: Arc::new(BlockCache::new(options.block_bytes)),
+            tiff_blocks: Arc::new(TiffCache::new(options.block_bytes / TIFF_SHARE)),
             tiles: tile_cache(options.tile_bytes),
             pool: Pool::new(options.threads, options.queue, options.timeout),
             metrics: Metrics::default(),
@@ -133,8 +138,14 @@ impl Server {
         let original = original
             .map(|original| self.open_original(name, &terrain, original))
             .transpose()?;
-        let dataset =
-            Dataset::of_terrain(name.into(), path, terrain, original.clone(), &self.blocks)?;
+        let dataset = Dataset::of_terrain(
+            name.into(),
+            path,
+            terrain,
+            original.clone(),
+            &self.blocks,
+            &self.tiff_blocks,
+        )?;
         for dataset in original.into_iter().chain([Arc::new(dataset)]) {
             let name = dataset.name.clone();
             if self.datasets.insert(name.clone(), dataset).is_some() {

@@ -74,6 +74,7 @@ mod settings;
 mod shards;
 pub mod tiles;
 mod verify;
+mod virtual_tiff;
 
 pub use damage::{Damage, DamagedPart, Reach, is_damage};
 pub use decode::{Decoded, Decoding, View, pixel_window};
@@ -90,6 +91,7 @@ pub use sentence::{one_line, plain_lines, sentence};
 pub use settings::{Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
 pub use verify::{Verification, verify};
+pub use virtual_tiff::{TiffCache, VirtualTiff};
 
 pub use terrane_codec::encode::EncodeProgress;
 pub use terrane_codec::{

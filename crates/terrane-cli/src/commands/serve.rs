@@ -21,12 +21,13 @@ use crate::output::print;
 /// /NAME is the TileJSON of heights (Terrarium), /NAME/{z}/{x}/{y}.png the tiles, also @2x and .webp;
 /// /NAME/LAYER/{z}/{x}/{y}.png shows hillshade, slope, aspect, laplacian, profile-curvature, plan-curvature or difference;
 /// /NAME/point/LON,LAT and /NAME/profile?line=LON,LAT;LON,LAT answer what `terrane query` answers;
+/// /NAME.tif is the file as a GeoTIFF for GDAL and QGIS, by ranges, and /NAME.trn the file itself;
 /// /NAME/info, /NAME/parts.json, /catalog, /health and /metrics describe the server.
 ///
 /// Ctrl-C lets answers that are under way finish; a second one ends at once.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org"
+    after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org\n  gdalinfo /vsicurl/http://127.0.0.1:8080/dem.tif"
 )]
 pub(crate) struct Arguments {
     /// Terrane files, paths or addresses; NAME=FILE gives one another name than that of its file.

@@ -15,6 +15,7 @@ mod models;
 mod outputs;
 mod overviews;
 mod querying;
+mod ranges;
 mod served;
 mod serving;
 mod shards;

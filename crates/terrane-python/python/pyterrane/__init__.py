@@ -14,11 +14,13 @@ True
 >>> bool(0 <= terrain.slope(x, y) < 90)                   # degrees, of the continuous surface
 True
 
-``xarray.open_dataset("alps.trn", engine="terrane")`` opens a file lazily, for rioxarray and dask; ``pyterrane.zarr``
+``xarray.open_dataset("alps.trn", engine="terrane")`` opens a file lazily, for rioxarray and dask;
+``rasterio.open("alps.trn", opener=pyterrane.opener)`` reads it as a GeoTIFF, without a plugin of GDAL. ``pyterrane.zarr``
 has a codec for Zarr, ``pyterrane.shards`` encodes in independent pieces, ``pyterrane.ray`` and ``pyterrane.dask`` spread them.
 """
 
 from pyterrane._convert import Report, decode, derive, encode, info, verify
+from pyterrane._opener import TiffFile, opener
 from pyterrane._pyterrane import TerraneError, __version__, has_networks
 from pyterrane._terrain import Terrain, open
 
@@ -26,6 +28,7 @@ __all__ = [
     "Report",
     "Terrain",
     "TerraneError",
+    "TiffFile",
     "__version__",
     "decode",
     "derive",
@@ -33,5 +36,6 @@ __all__ = [
     "has_networks",
     "info",
     "open",
+    "opener",
     "verify",
 ]

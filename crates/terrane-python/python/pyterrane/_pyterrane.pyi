@@ -9,6 +9,7 @@ __all__ = [
     "File",
     "Settings",
     "TerraneError",
+    "TiffBytes",
     "TileCoder",
     "__version__",
     "decode",
@@ -86,6 +87,19 @@ class File:
         self, name: str, x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]: ...
     def record(self, level: int, column: int, row: int) -> bytes | None: ...
+
+@final
+class TiffBytes:
+    def __new__(
+        cls,
+        path: _Path,
+        model: _Path | None = None,
+        memory_limit: float | None = None,
+        remote_timeout: float | None = None,
+    ) -> TiffBytes: ...
+    def length(self) -> int: ...
+    def read(self, offset: int, length: int) -> bytes: ...
+    def decoded(self) -> int: ...
 
 @final
 class TileCoder:
