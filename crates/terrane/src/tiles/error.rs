@@ -55,5 +55,12 @@ pub enum TileError {
     Terrain(#[from] terrane_codec::Error),
 }
 
+impl TileError {
+    /// Whether bytes are missing that the file's source reads later; the same may be asked again then.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Self::Terrain(error) if error.is_pending())
+    }
+}
+
 /// The result of drawing a tile.
 pub(super) type Result<T> = std::result::Result<T, TileError>;

@@ -85,6 +85,7 @@ impl Patch {
         };
         let columns = inside(self.left, self.width, self.tiling.width);
         let rows = inside(self.top, self.height, self.tiling.height);
+        let mut pending = None;
         for block_row in rows.start / side..rows.end.div_ceil(side) {
             for block_column in columns.start / side..columns.end.div_ceil(side) {
                 let id = TileId {
@@ -92,8 +93,15 @@ impl Patch {
                     row: block_row,
                 };
                 let tile = LevelTile { level, id };
-                let Some(block) = read(tile)? else {
-                    continue;
+                let block = match read(tile) {
+                    Ok(Some(block)) => block,
+                    Ok(None) => continue,
+                    // All that is to be read should be known at once.
+                    Err(error) if error.is_pending() => {
+                        pending = Some(error);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
                 };
                 let window = blocks.window(tile);
                 let from = columns.start.max(window.column);
@@ -115,7 +123,7 @@ impl Patch {
                 }
             }
         }
-        Ok(())
+        pending.map_or(Ok(()), Err)
     }
 
     /// The surface at a position in pixels of full resolution, derivatives per pixel of full resolution; `None` where there
