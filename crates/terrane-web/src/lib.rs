@@ -11,5 +11,5 @@ mod request;
 mod session;
 mod source;
 
-pub use request::Request;
+pub use request::{Ask, Request};
 pub use session::{Answer, Session};

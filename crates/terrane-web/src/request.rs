@@ -2,103 +2,77 @@
 
 use serde::Deserialize;
 
-/// A request; `file` is a number that JavaScript chose when it opened the file.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// Opens a file and describes it.
-    Open {
-        /// Its number.
-        file: u32,
-        /// Whether nobody knows the definition of its coordinate system: it is opened without a map then.
-        #[serde(default)]
-        without_system: bool,
-    },
+/// The kinds of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// Opens a file and describes it; `without_system` where nobody knows its coordinate system.
+    Open,
     /// Forgets a file.
-    Close {
-        /// Its number.
-        file: u32,
-    },
-    /// Gives the definition of a coordinate system as PROJ writes it.
-    Define {
-        /// Its code.
-        epsg: u16,
-        /// Its definition.
-        definition: String,
-    },
-    /// The TileJSON of a layer.
-    Tilejson {
-        /// The file's number.
-        file: u32,
-        /// The layer's name.
-        layer: String,
-        /// The file's name.
-        name: String,
-        /// The template of its tiles' addresses.
-        address: String,
-    },
-    /// The pixels of a map tile: red, green, blue and alpha.
-    Tile {
-        /// The file's number.
-        file: u32,
-        /// The layer's name.
-        layer: String,
-        /// Zoom.
-        z: u8,
-        /// Column.
-        x: u32,
-        /// Row.
-        y: u32,
-        /// Pixels across.
-        side: usize,
-    },
-    /// What is known at a point.
-    Point {
-        /// The file's number.
-        file: u32,
-        /// In degrees.
-        longitude: f64,
-        /// In degrees.
-        latitude: f64,
-    },
-    /// Heights along a line.
-    Profile {
-        /// The file's number.
-        file: u32,
-        /// Its corners: longitudes and latitudes in degrees.
-        line: Vec<(f64, f64)>,
-        /// Points to take, at equal distances.
-        count: usize,
-    },
-    /// Heights of pixels, as 64-bit floats; no number where there is no data.
-    Window {
-        /// The file's number.
-        file: u32,
-        /// The overview; 0 is full resolution.
-        level: u8,
-        /// First column.
-        column: usize,
-        /// First row.
-        row: usize,
-        /// Columns.
-        width: usize,
-        /// Rows.
-        height: usize,
-    },
+    Close,
+    /// Gives the `definition` of the coordinate system `epsg` as PROJ writes it.
+    Define,
+    /// The TileJSON of a `layer`, with the file's `name` and the `address` of its tiles, a template.
+    Tilejson,
+    /// The pixels of a map tile, `side` across: red, green, blue and alpha.
+    Tile,
+    /// Contour lines of a map tile as a Mapbox vector tile, `interval` metres apart or as suits the zoom.
+    Contours,
+    /// What is known at `longitude` and `latitude`.
+    Point,
+    /// Heights along a `line` at `count` points.
+    Profile,
+    /// Heights of pixels of a `level`, as 64-bit floats; no number where there is no data.
+    Window,
 }
 
-impl Request {
-    /// The file that it is about.
-    pub(crate) fn file(&self) -> Option<u32> {
-        match self {
-            Self::Define { .. } => None,
-            Self::Open { file, .. }
-            | Self::Close { file }
-            | Self::Tilejson { file, .. }
-            | Self::Tile { file, .. }
-            | Self::Point { file, .. }
-            | Self::Profile { file, .. }
-            | Self::Window { file, .. } => Some(*file),
-        }
-    }
+/// A request. One kind of fields for all of them: a reader for each kind would be a tenth of the module.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the kinds of requests say what they need")]
+pub struct Request {
+    pub ask: Ask,
+    /// A number that JavaScript chose when it opened the file.
+    #[serde(default)]
+    pub file: u32,
+    #[serde(default)]
+    pub without_system: bool,
+    #[serde(default)]
+    pub epsg: u16,
+    #[serde(default)]
+    pub definition: String,
+    #[serde(default)]
+    pub layer: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub address: String,
+    #[serde(default)]
+    pub z: u8,
+    #[serde(default)]
+    pub x: u32,
+    #[serde(default)]
+    pub y: u32,
+    #[serde(default)]
+    pub side: usize,
+    #[serde(default)]
+    pub interval: Option<f64>,
+    #[serde(default)]
+    pub longitude: f64,
+    #[serde(default)]
+    pub latitude: f64,
+    #[serde(default)]
+    pub line: Vec<(f64, f64)>,
+    #[serde(default)]
+    pub count: usize,
+    #[serde(default)]
+    pub level: u8,
+    #[serde(default)]
+    pub column: usize,
+    #[serde(default)]
+    pub row: usize,
+    #[serde(default)]
+    pub width: usize,
+    #[serde(default)]
+    pub height: usize,
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use terrane::format::{MemoryLimit, Reader, Window};
-use terrane::tiles::{BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, MapTiles, Nodata, TileError, TileRequest};
+use terrane::tiles::{
+    BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, MapTiles, Nodata, TileError, TileRequest,
+};
 use terrane::{Terrain, describe, sentence};
 use terrane_codec::{FileModel, Models, TerrainOptions};
 use terrane_geo::GeodesyError;
 use terrane_geo::geodesy::define;
 
-use crate::Request;
+use crate::request::{Ask, Request};
 use crate::source::Later;
 
 /// Decoded heights that are kept for tiles of all files.
@@ -46,7 +48,9 @@ enum Failure {
     NoFile(u32),
     #[error("there is no layer {0:?}")]
     NoLayer(String),
-    #[error("there is no tile {z}/{x}/{y}: zooms are 0 to {MAX_ZOOM}, columns and rows below 2 to the power of the zoom")]
+    #[error(
+        "there is no tile {z}/{x}/{y}: zooms are 0 to {MAX_ZOOM}, columns and rows below 2 to the power of the zoom"
+    )]
     NoTile { z: u8, x: u32, y: u32 },
     #[error("{what} must be from {least} to {most}, and is {value}")]
     OutOfRange {
@@ -152,9 +156,9 @@ impl Session {
             Ok(request) => request,
             Err(error) => return Answer::Failed(sentence(&Failure::from(error))),
         };
-        let number = request.file();
+        let number = request.file;
         let outcome = self.answer(request);
-        let source = number.and_then(|number| Some(self.files.get(&number)?.source.clone()));
+        let source = self.files.get(&number).map(|file| file.source.clone());
         match outcome {
             Err(error) if error.is_pending() => {
                 let parts = source.map(|source| source.take_missing());
@@ -187,79 +191,62 @@ impl Session {
 
     fn answer(&mut self, request: Request) -> Result<Answer> {
         let text = |value: Value| Ok(Answer::Text(value));
-        match request {
-            Request::Open {
-                file,
-                without_system,
-            } => text(self.open(file, without_system)?),
-            Request::Close { file } => {
+        let file = request.file;
+        match request.ask {
+            Ask::Open => text(self.open(file, request.without_system)?),
+            Ask::Close => {
                 self.files.remove(&file);
                 text(Value::Null)
             }
-            Request::Define { epsg, definition } => {
-                define(epsg, &definition)?;
+            Ask::Define => {
+                define(request.epsg, &request.definition)?;
                 text(Value::Null)
             }
-            Request::Tilejson {
-                file,
-                layer,
-                name,
-                address,
-            } => {
+            Ask::Tilejson => {
                 let map = self.map(file)?;
-                text(map.tilejson(find_layer(map, &layer)?, &name, &address))
+                let layer = find_layer(map, &request.layer)?;
+                text(map.tilejson(layer, &request.name, &request.address))
             }
-            Request::Tile {
-                file,
-                layer,
-                z,
-                x,
-                y,
-                side,
-            } => {
-                check("the side of a tile", side, 1, MAX_SIDE)?;
+            Ask::Tile => {
+                check("the side of a tile", request.side, 1, MAX_SIDE)?;
                 let map = self.map(file)?;
                 let request = TileRequest {
-                    layer: find_layer(map, &layer)?,
-                    tile: MapTile::new(z, x, y).ok_or(Failure::NoTile { z, x, y })?,
-                    side,
+                    layer: find_layer(map, &request.layer)?,
+                    tile: map_tile(&request)?,
+                    side: request.side,
                     nodata: Nodata::Height(None),
                 };
                 Ok(Answer::Bytes(map.tile(request, Deadline::NONE)?.rgba))
             }
-            Request::Point {
-                file,
-                longitude,
-                latitude,
-            } => {
+            Ask::Contours => {
+                let (map, tile) = (self.map(file)?, map_tile(&request)?);
+                let bytes = map.contours(tile, request.interval, Deadline::NONE)?;
+                Ok(Answer::Bytes(bytes))
+            }
+            Ask::Point => {
                 let map = self.map(file)?;
-                let report = map.point(longitude, latitude, Deadline::NONE)?;
+                let degrees = (request.longitude, request.latitude);
+                let report = map.point(degrees.0, degrees.1, Deadline::NONE)?;
                 let mut value = report.map_or(json!({ "height_m": null }), |report| report.json());
-                value["coordinates"] = json!([longitude, latitude]);
+                value["coordinates"] = json!(degrees);
                 value["crs"] = map.crs().to_string().into();
                 text(value)
             }
-            Request::Profile { file, line, count } => {
-                check("the corners of a line", line.len(), 2, MAX_POINTS)?;
-                check("the points of a profile", count, 2, MAX_POINTS)?;
-                let profile = self.map(file)?.profile(&line, count, Deadline::NONE)?;
+            Ask::Profile => {
+                check("the corners of a line", request.line.len(), 2, MAX_POINTS)?;
+                check("the points of a profile", request.count, 2, MAX_POINTS)?;
+                let map = self.map(file)?;
+                let profile = map.profile(&request.line, request.count, Deadline::NONE)?;
                 text(serde_json::to_value(profile)?)
             }
-            Request::Window {
-                file,
-                level,
-                column,
-                row,
-                width,
-                height,
-            } => {
+            Ask::Window => {
                 let window = Window {
-                    column,
-                    row,
-                    width,
-                    height,
+                    column: request.column,
+                    row: request.row,
+                    width: request.width,
+                    height: request.height,
                 };
-                let heights = self.file(file)?.terrain()?.read(level, window)?;
+                let heights = self.file(file)?.terrain()?.read(request.level, window)?;
                 let bytes = heights.into_iter().flat_map(f64::to_le_bytes);
                 Ok(Answer::Bytes(bytes.collect()))
             }
@@ -322,6 +309,10 @@ fn open_terrain(source: &Later, models: &HashMap<[u8; 32], FileModel>) -> Result
         memory: MEMORY,
     };
     Ok(Terrain::open(Box::new(source.clone()), options)?)
+}
+
+fn map_tile(&Request { z, x, y, .. }: &Request) -> Result<MapTile> {
+    MapTile::new(z, x, y).ok_or(Failure::NoTile { z, x, y })
 }
 
 fn find_layer(map: &MapTiles, name: &str) -> Result<Layer> {

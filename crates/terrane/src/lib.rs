@@ -57,6 +57,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod contour;
 mod damage;
 mod decode;
 mod derive;

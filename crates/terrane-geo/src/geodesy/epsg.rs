@@ -116,7 +116,11 @@ mod tests {
                 continue;
             };
             let known = crs_definitions::from_code(epsg).unwrap().proj4;
-            assert_eq!(common.split_whitespace().collect::<Vec<_>>(), known.split_whitespace().collect::<Vec<_>>(), "EPSG:{epsg}");
+            assert_eq!(
+                common.split_whitespace().collect::<Vec<_>>(),
+                known.split_whitespace().collect::<Vec<_>>(),
+                "EPSG:{epsg}"
+            );
             count += 1;
         }
         assert_eq!(count, 122);

@@ -22,7 +22,10 @@ fn is_shifted_wrongly(definition: &str) -> bool {
 }
 
 fn system(epsg: u16) -> Result<Proj, GeodesyError> {
-    parse(epsg, &definition(epsg).ok_or(GeodesyError::UnknownSystem { epsg })?)
+    parse(
+        epsg,
+        &definition(epsg).ok_or(GeodesyError::UnknownSystem { epsg })?,
+    )
 }
 
 /// The system of a definition, which must be one that is converted rightly.
