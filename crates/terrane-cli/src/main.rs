@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, decode, derive, encode, generate, info, query, serve as serving, shard, verify,
+    CheckFailed, decode, derive, encode, generate, info, query, serve as serving, shard, site,
+    verify,
 };
 #[cfg(feature = "lab")]
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
@@ -117,6 +118,7 @@ enum Command {
     Derive(derive::Arguments),
     Info(info::Arguments),
     Serve(serving::Arguments),
+    Site(site::Arguments),
     Verify(verify::Arguments),
     #[command(subcommand)]
     Shard(shard::Command),
@@ -188,6 +190,7 @@ fn main() -> ExitCode {
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
         Command::Serve(arguments) => serving::run(&arguments, common),
+        Command::Site(arguments) => site::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Shard(command) => {
             be_frugal();

@@ -1,7 +1,8 @@
 //! The tile server: a web map and tiles of terrane files over HTTP.
 //!
 //! A [`Server`] is given files, bound to an address and answers until it is asked to stop. A request for a tile goes
-//! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it.
+//! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it. A [`Site`] is the
+//! same map as a folder for a host that only hands out files.
 
 #![forbid(unsafe_code)]
 
@@ -18,8 +19,10 @@ mod original;
 mod point;
 mod routes;
 mod server;
+mod site;
 mod tilejson;
 
 pub use error::Error;
 pub use original::Mismatch;
+pub use site::{Site, SiteSize};
 pub use server::{Listening, Options, Original, Server, ask_to_stop};

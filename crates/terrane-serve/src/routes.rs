@@ -58,6 +58,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/metrics", get(metrics))
         .route("/catalog", get(catalogue_of_all))
+        .route("/catalog.json", get(catalogue_of_all))
         .route("/{name}", get(height_tilejson))
         .route("/{name}/tilejson.json", get(height_tilejson))
         .route("/{name}/info", get(dataset_info))

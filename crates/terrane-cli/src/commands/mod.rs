@@ -33,6 +33,7 @@ pub(crate) mod info;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod shard;
+pub(crate) mod site;
 #[cfg(feature = "lab")]
 pub(crate) mod tables;
 #[cfg(feature = "lab")]
