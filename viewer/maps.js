@@ -23,8 +23,8 @@ const CONTOURS = [
   {
     id: "contours-heights", type: "symbol", filter: ["get", "index"],
     layout: {
-      "symbol-placement": "line", "symbol-spacing": 240, "text-field": ["concat", ["to-string", ["get", "height"]], " m"],
-      "text-font": ["sans-serif"], "text-size": 11, "text-padding": 12, "text-max-angle": 30,
+      "symbol-placement": "line", "symbol-spacing": 200, "text-field": ["concat", ["to-string", ["get", "height"]], " m"],
+      "text-font": ["sans-serif"], "text-size": 11, "text-padding": 4, "text-max-angle": 60,
     },
     paint: { "text-color": "#40260f", "text-halo-color": "rgba(255, 255, 255, 0.85)", "text-halo-width": 1.6 },
   },

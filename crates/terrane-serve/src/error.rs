@@ -49,13 +49,17 @@ pub enum Error {
         source: std::io::Error,
     },
     /// An address that browsers cannot read.
-    #[error("{file} is nothing that a browser can read: give a file, or an address that begins with https://")]
+    #[error(
+        "{file} is nothing that a browser can read: give a file, or an address that begins with https://"
+    )]
     NotForBrowsers {
         /// The address as others may see it.
         file: String,
     },
     /// A file whose model no browser has.
-    #[error("{file} needs a model that a browser cannot have: encode it with the context codec, and `embed_model` where its model is your own")]
+    #[error(
+        "{file} needs a model that a browser cannot have: encode it with the context codec, and `embed_model` where its model is your own"
+    )]
     NoBrowserModel {
         /// The file as others may see it.
         file: String,

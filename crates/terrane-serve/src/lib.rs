@@ -24,5 +24,5 @@ mod tilejson;
 
 pub use error::Error;
 pub use original::Mismatch;
-pub use site::{Site, SiteSize};
 pub use server::{Listening, Options, Original, Server, ask_to_stop};
+pub use site::{Site, SiteSize};

@@ -81,10 +81,12 @@ impl Site {
         let parts = copied.as_ref().map(|_| {
             let mut go_on = |_, _| Ok::<_, terrane_codec::Error>(());
             let parts = terrane::parts(terrain.reader(), &mut go_on);
-            parts.map(|parts| json!(parts)).map_err(|source| Error::Damaged {
-                file: shown(path),
-                source,
-            })
+            parts
+                .map(|parts| json!(parts))
+                .map_err(|source| Error::Damaged {
+                    file: shown(path),
+                    source,
+                })
         });
         let parts = parts.transpose()?;
         let cache = Arc::new(BlockCache::new(1 << 20));
@@ -110,7 +112,11 @@ impl Site {
 
     /// Writes the folder, whole or not at all.
     pub fn write(&self, out: &Path, existing: Existing) -> Result<SiteSize, Error> {
-        let inputs: Vec<&Path> = self.files.values().filter_map(|file| file.copied.as_deref()).collect();
+        let inputs: Vec<&Path> = self
+            .files
+            .values()
+            .filter_map(|file| file.copied.as_deref())
+            .collect();
         let folder = AtomicFolder::create(out, existing, KIND, &inputs)?;
         let mut size = SiteSize { files: 0, bytes: 0 };
         let mut put = |name: &str, bytes: &[u8]| {
@@ -120,7 +126,10 @@ impl Site {
             let parent = path.parent().unwrap_or(folder.path());
             fs::create_dir_all(parent)
                 .and_then(|()| fs::write(&path, bytes))
-                .map_err(|source| Error::Unwritable { file: shown(out), source })
+                .map_err(|source| Error::Unwritable {
+                    file: shown(out),
+                    source,
+                })
         };
         put(PAGE.name, self.page().as_bytes())?;
         for asset in &ASSETS {
@@ -130,7 +139,10 @@ impl Site {
             put(&format!("assets/terrane/{}", asset.name), asset.bytes)?;
         }
         for (sha256, bytes) in &self.models {
-            put(&format!("assets/terrane/models/{sha256}.safetensors"), bytes)?;
+            put(
+                &format!("assets/terrane/models/{sha256}.safetensors"),
+                bytes,
+            )?;
         }
         let systems: String = self.systems.iter().map(String::as_str).collect();
         put("assets/terrane/systems.txt", systems.as_bytes())?;
@@ -144,7 +156,10 @@ impl Site {
             if let Some(path) = &file.copied {
                 let target = folder.path().join(format!("{name}.trn"));
                 let copied = fs::copy(path, target);
-                size.bytes += copied.map_err(|source| Error::Unwritable { file: shown(out), source })?;
+                size.bytes += copied.map_err(|source| Error::Unwritable {
+                    file: shown(out),
+                    source,
+                })?;
                 size.files += 1;
             }
         }
@@ -194,7 +209,10 @@ mod tests {
             site.files.insert(file.into(), SiteFile { copied, entry });
         }
         let page = site.page();
-        assert!(page.contains("connect-src 'self' https://host:8443\">"), "{page}");
+        assert!(
+            page.contains("connect-src 'self' https://host:8443\">"),
+            "{page}"
+        );
         assert!(page.contains("assets/main.js"));
         assert_eq!(origin("https://a\"b/dem.trn"), None);
         assert_eq!(origin("dem.trn"), None);

@@ -332,3 +332,75 @@ fn check(what: &'static str, value: usize, least: usize, most: usize) -> Result<
         value,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &[u8] = include_bytes!("../../../conformance/context-bound/input.trn");
+    const HEIGHTS: &[u8] = include_bytes!("../../../conformance/context-bound/heights.f64");
+
+    /// Asks until nothing is missing, as JavaScript does; how often bytes were given, and the answer.
+    fn ask(session: &mut Session, request: &Value) -> (usize, Answer) {
+        for round in 0.. {
+            let answer = session.ask(request.to_string().as_bytes());
+            let Answer::Needed(needed) = &answer else {
+                return (round, answer);
+            };
+            let parts: Vec<(usize, usize)> = serde_json::from_value(needed["parts"].clone())
+                .expect("a golden file of integers or with its model needs its bytes alone");
+            for (offset, length) in parts {
+                let bytes = FILE[offset..(offset + length).min(FILE.len())].to_vec();
+                session.give(1, offset as u64, bytes, Some(FILE.len() as u64));
+            }
+        }
+        unreachable!("rounds do not end")
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_until_all_is_here() {
+        let mut session = Session::default();
+        let (rounds, answer) = ask(&mut session, &json!({ "ask": "open", "file": 1 }));
+        let Answer::Text(info) = answer else {
+            panic!("{answer:?}");
+        };
+        assert!((1..=4).contains(&rounds), "{rounds}");
+        // It has no code of a coordinate system: no map, but heights.
+        assert!(info["not_on_map"].is_string(), "{info}");
+        let window = json!({
+            "ask": "window", "file": 1, "width": info["width"], "height": info["height"],
+        });
+        let (_, answer) = ask(&mut session, &window);
+        let Answer::Bytes(bytes) = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(bytes, HEIGHTS);
+        // Decoded tiles are kept: nothing is read again.
+        assert_eq!(ask(&mut session, &window).0, 0);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_sentence() {
+        let mut session = Session::default();
+        for (request, part) in [
+            ("", "cannot be read"),
+            ("{\"ask\":\"fly\"}", "cannot be read"),
+            (
+                "{\"ask\":\"tile\",\"file\":7,\"side\":256}",
+                "no open file 7",
+            ),
+            ("{\"ask\":\"tile\",\"side\":99999}", "side of a tile"),
+            ("{\"ask\":\"profile\",\"line\":[],\"count\":2}", "corners"),
+            (
+                "{\"ask\":\"define\",\"epsg\":64900,\"definition\":\"+proj=no\"}",
+                "64900",
+            ),
+        ] {
+            let Answer::Failed(sentence) = session.ask(request.as_bytes()) else {
+                panic!("{request}");
+            };
+            assert!(sentence.contains(part), "{request}: {sentence}");
+        }
+        assert!(matches!(session.load(b"no model"), Answer::Failed(_)));
+    }
+}
