@@ -122,11 +122,6 @@ export class Terrain {
   /** How a map client finds the tiles of a layer. */
   async tilejson(layer = "height") {
     const address = `terrane://${this.url}/${layer}/{z}/{x}/{y}`;
-    if (layer === "contours") {
-      const { bounds, minzoom, maxzoom } = this.info;
-      const fields = { height: "Number", index: "Boolean" };
-      return { tilejson: "3.0.0", name: `${this.name}, contours`, scheme: "xyz", tiles: [address], bounds, minzoom, maxzoom, vector_layers: [{ id: "contours", fields }] };
-    }
     return this.#run(placeOf(), { ask: "tilejson", layer, name: this.name, address });
   }
 

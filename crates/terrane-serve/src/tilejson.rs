@@ -5,6 +5,15 @@ use terrane::tiles::{Format, Layer};
 
 use crate::dataset::Dataset;
 
+/// The description of contour lines as vector tiles; an interval in metres stays in the addresses of the tiles.
+pub(crate) fn contours_tilejson(dataset: &Dataset, interval: Option<f64>, base: &str) -> Value {
+    let name = &dataset.name;
+    let query = interval.map_or_else(String::new, |interval| format!("?interval={interval}"));
+    let address = format!("{base}/{name}/contours/{{z}}/{{x}}/{{y}}.mvt{query}");
+    let tiles = &dataset.tiles;
+    tiles.contours_tilejson(name, &address, interval)
+}
+
 /// The description of one layer; `base` is the address of the server.
 pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &str) -> Value {
     let name = &dataset.name;

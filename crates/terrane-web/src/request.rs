@@ -12,7 +12,7 @@ pub enum Ask {
     Close,
     /// Gives the `definition` of the coordinate system `epsg` as PROJ writes it.
     Define,
-    /// The TileJSON of a `layer`, with the file's `name` and the `address` of its tiles, a template.
+    /// The TileJSON of a `layer` or of `contours`, with the file's `name` and the `address` of its tiles, a template.
     Tilejson,
     /// The pixels of a map tile, `side` across: red, green, blue and alpha.
     Tile,

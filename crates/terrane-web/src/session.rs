@@ -22,6 +22,8 @@ const BLOCK_BYTES: usize = 48 << 20;
 const MEMORY: MemoryLimit = MemoryLimit { bytes: 1 << 30 };
 /// Pixels across a tile at most.
 const MAX_SIDE: usize = 1024;
+/// The layer of lines, which is not drawn but described.
+const CONTOURS: &str = "contours";
 /// Points of a profile at most.
 const MAX_POINTS: usize = 100_000;
 
@@ -203,9 +205,13 @@ impl Session {
                 text(Value::Null)
             }
             Ask::Tilejson => {
-                let map = self.map(file)?;
-                let layer = find_layer(map, &request.layer)?;
-                text(map.tilejson(layer, &request.name, &request.address))
+                let (map, name) = (self.map(file)?, &request.name);
+                text(if request.layer == CONTOURS {
+                    map.contours_tilejson(name, &request.address, request.interval)
+                } else {
+                    let layer = find_layer(map, &request.layer)?;
+                    map.tilejson(layer, name, &request.address)
+                })
             }
             Ask::Tile => {
                 check("the side of a tile", request.side, 1, MAX_SIDE)?;

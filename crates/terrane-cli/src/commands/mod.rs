@@ -13,6 +13,7 @@ use crate::Common;
 
 #[cfg(feature = "lab")]
 pub(crate) mod bench;
+pub(crate) mod contour;
 #[cfg(feature = "lab")]
 pub(crate) mod dataset;
 pub(crate) mod decode;

@@ -43,11 +43,22 @@ impl<H: Copy + Into<f64> + From<f32>> Field for Pixels<H> {
     }
 }
 
-/// The surface of a file, whose tiles may be networks.
-impl Field for Surface<'_> {
+/// The surface of a file whose tiles may be networks, with its decoded pixels at hand.
+#[derive(Debug)]
+pub(super) struct TokenField<'a> {
+    pub(super) surface: &'a Surface<'a>,
+    pub(super) pixels: &'a Pixels<f64>,
+}
+
+impl Field for TokenField<'_> {
     type Error = terrane_codec::Error;
 
     fn jet(&self, [column, row]: Point) -> Result<Option<PixelJet>, Self::Error> {
-        self.at_pixel(column, row)
+        self.surface.at_pixel(column, row)
+    }
+
+    /// A network passes through its pixels to a fraction of a millimetre, and would take long for all of them.
+    fn centre(&self, pixel: (usize, usize)) -> Result<Option<f64>, Self::Error> {
+        Ok(self.pixels.centre(pixel))
     }
 }

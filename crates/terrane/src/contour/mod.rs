@@ -7,19 +7,26 @@
 //! `gdal_contour` has it.
 
 mod cells;
+mod contouring;
 mod field;
+mod flat_geobuf;
+mod geo_json;
 mod joiner;
 mod levels;
+mod strips;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod vertex;
+mod writer;
 
 pub use cells::Cells;
+pub use contouring::{ContourLine, Contouring};
 pub use field::Field;
 pub use joiner::{Joiner, Line};
 pub use levels::{Levels, LevelsError, round_interval};
 pub use trace::{Chain, Crossing, End, trace};
+pub use writer::{ContourReport, LineCrs, LineFormat};
 
 /// A position in pixels: the first pixel reaches from 0 to 1.
 pub type Point = [f64; 2];

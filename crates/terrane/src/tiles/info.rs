@@ -90,4 +90,40 @@ impl MapTiles {
         }
         value
     }
+
+    /// TileJSON 3.0.0 of contour lines as vector tiles, `interval` metres apart or as suits the zoom.
+    pub fn contours_tilejson(&self, name: &str, address: &str, interval: Option<f64>) -> Value {
+        let [west, south, east, north] = self.bounds();
+        let zooms = self.zooms(Layer::Height);
+        let intervals: Map<String, Value> = zooms
+            .clone()
+            .map(|z| {
+                let interval = interval.unwrap_or_else(|| self.contour_interval(z));
+                (z.to_string(), interval.into())
+            })
+            .collect();
+        json!({
+            "tilejson": "3.0.0",
+            "name": format!("{name}, contours"),
+            "scheme": "xyz",
+            "tiles": [address],
+            "bounds": self.bounds(),
+            "center": [
+                f64::midpoint(west, east),
+                f64::midpoint(south, north),
+                (zooms.start() + 2).min(*zooms.end()),
+            ],
+            "minzoom": zooms.start(),
+            "maxzoom": zooms.end(),
+            "format": "pbf",
+            "vector_layers": [{
+                "id": "contours",
+                "description": "Lines of equal height; every fifth is an index line",
+                "minzoom": zooms.start(),
+                "maxzoom": zooms.end(),
+                "fields": { "height": "Number of metres", "index": "Boolean" },
+            }],
+            "interval_m_by_zoom": intervals,
+        })
+    }
 }
