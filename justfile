@@ -147,12 +147,12 @@ web:
     python3 tools/trim_wasm.py "$target/terrane.wasm" web/terrane.wasm
     ls -l web/terrane.wasm
 
-# The npm package, put together in target/web: scripts and decoder of web/, models by their hashes, and definitions of
+# The npm package, put together in target/npm: scripts and decoder of web/, models by their hashes, and definitions of
 # coordinate systems. `npm pack` there makes what `npm publish` would send.
 web-package:
     #!/usr/bin/env bash
     set -euo pipefail
-    folder="${CARGO_TARGET_DIR:-target}/web"
+    folder="${CARGO_TARGET_DIR:-target}/npm"
     rm -rf "$folder"
     mkdir -p "$folder/models"
     cp web/*.js web/*.ts web/*.json web/README.md web/terrane.wasm LICENSE-* "$folder"
@@ -169,7 +169,7 @@ test-web: web-package
     set -euo pipefail
     target="$(realpath "${CARGO_TARGET_DIR:-target}")"
     cargo build --release -p terrane-cli --no-default-features --bin terrane
-    export TERRANE="$target/release/terrane" PACKAGE="$target/web"
+    export TERRANE="$target/release/terrane" PACKAGE="$target/npm"
     if command -v node > /dev/null; then node --test web/tests/; else echo "skipped: Node is not installed"; fi
     if python3 -c 'import playwright, PIL' 2> /dev/null; then python3 web/tests/browser.py; else echo "skipped: Python has no playwright or no pillow"; fi
 

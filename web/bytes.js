@@ -40,21 +40,34 @@ export class Bytes {
     this.#chunks = [];
   }
 
-  #find([offset, length]) {
-    return this.#chunks.find((chunk) => chunk.offset <= offset && offset + length <= chunk.end);
+  /** Chunks that have something of a part, in their order. */
+  #chunksOf([offset, length]) {
+    return this.#chunks.filter((chunk) => chunk.offset < offset + length && offset < chunk.end).sort((a, b) => a.offset - b.offset);
+  }
+
+  /** What of a part is in no chunk, as starts and ends. */
+  #missing([offset, length]) {
+    const found = [];
+    const end = offset + (offset === 0 ? Math.max(length, FIRST) : length);
+    let at = offset;
+    for (const chunk of this.#chunksOf([offset, end - offset])) {
+      if (chunk.offset > at) found.push([at, chunk.offset]);
+      at = Math.max(at, chunk.end);
+    }
+    if (at < Math.min(end, this.length ?? end)) found.push([at, end]);
+    return found;
   }
 
   #flush() {
     const asked = this.#queue.splice(0);
-    const missing = asked.flatMap(({ parts }) => parts).filter((part) => !this.#find(part)).sort(([a], [b]) => a - b);
+    const missing = asked.flatMap(({ parts }) => parts).flatMap((part) => this.#missing(part)).sort(([a], [b]) => a - b);
     const runs = [];
-    for (const [offset, length] of missing) {
+    for (const [start, end] of missing) {
       const last = runs.at(-1);
-      const end = offset + (offset === 0 ? Math.max(length, FIRST) : length);
-      if (last && offset <= last[1] + NEAR) last[1] = Math.max(last[1], end);
-      else runs.push([offset, end]);
+      if (last && start <= last[1] + NEAR) last[1] = Math.max(last[1], end);
+      else runs.push([start, end]);
     }
-    for (const [offset, end] of runs) this.#fetch(offset, end);
+    for (const [start, end] of runs) this.#fetch(start, end);
     for (const { parts, resolve, reject } of asked) {
       Promise.all(parts.map((part) => this.#part(part))).then(resolve, reject);
     }
@@ -72,12 +85,21 @@ export class Bytes {
   }
 
   async #part(part) {
-    const chunk = this.#find(part);
-    if (!chunk) throw new Error("the file was closed");
+    const [offset, length] = part;
+    const chunks = this.#chunksOf(part);
     // Those used last are kept longest.
-    this.#chunks = [...this.#chunks.filter((other) => other !== chunk), chunk];
-    const start = part[0] - chunk.offset;
-    return { offset: part[0], bytes: (await chunk.bytes).slice(start, start + part[1]) };
+    this.#chunks = [...this.#chunks.filter((chunk) => !chunks.includes(chunk)), ...chunks];
+    const bytes = new Uint8Array(length);
+    let filled = 0;
+    for (const chunk of chunks) {
+      const read = await chunk.bytes;
+      const from = Math.max(offset, chunk.offset);
+      const piece = read.subarray(from - chunk.offset, offset + length - chunk.offset);
+      bytes.set(piece, from - offset);
+      filled = Math.max(filled, from - offset + piece.length);
+    }
+    // Less where the file ends.
+    return { offset, bytes: bytes.subarray(0, filled) };
   }
 
   #tidy() {
