@@ -112,6 +112,7 @@ for (const profile of ["fast", "standard"]) {
     // Machines round sines differently in the last place.
     for (const side of [0, 1, 2, 3]) assert.ok(Math.abs(terrain.info.bounds[side] - info.bounds[side]) < 1e-12);
     assert.deepEqual(terrain.info.layers.map(({ name, unit }) => [name, unit]), info.layers.map(({ name, unit }) => [name, unit]));
+    const level = info.layers.find(({ name }) => name === "slope").legend.stops[0][1].match(/[0-9a-f]{2}/g).map((text) => parseInt(text, 16));
     let [count, differing] = [0, 0];
     for (const { name: layer } of info.layers) {
       for (const z of [info.minzoom, info.minzoom + 2, info.maxzoom]) {
@@ -120,8 +121,11 @@ for (const profile of ["fast", "standard"]) {
           const ours = await terrain.tile(z, x, y, { layer, as: "pixels" });
           const theirs = pixels(png);
           assert.equal(ours.length, theirs.length);
-          const off = ours.map((value, index) => Math.abs(value - theirs[index]));
-          // Colours come from angles, whose last place machines round differently: one step at a pixel here and there.
+          // On level water an aspect is one of the last places of numbers, which machines round differently.
+          const slopes = layer === "aspect" ? await terrain.tile(z, x, y, { layer: "slope", as: "pixels" }) : null;
+          const isLevel = (index) => slopes?.subarray(index & ~3, (index & ~3) + 3).every((value, channel) => value === level[channel]);
+          const off = ours.map((value, index) => (isLevel(index) ? 0 : Math.abs(value - theirs[index])));
+          // Colours come from angles too: one step at a pixel here and there.
           const allowed = layer === "height" ? 0 : 1;
           assert.ok(off.every((value) => value <= allowed), `${layer} ${z}/${x}/${y}`);
           differing += off.filter((value) => value > 0).length;
