@@ -32,11 +32,12 @@ tree:
     ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)'
     ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
     ! cargo tree -p terrane-c -e normal | grep -E 'burn|tokio|terrane-(networks|train|bench|report|serve|cli)'
+    ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|crs-definitions|terrane-(networks|serve|cli)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
 
-# The light codec for the browser; says so where rustup cannot add the target.
+# The light codec and the decoder for the browser; says so where rustup cannot add the target.
 wasm:
-    if rustup target add wasm32-unknown-unknown; then cargo check -p terrane-codec --no-default-features --target wasm32-unknown-unknown; else echo "skipped: the target wasm32-unknown-unknown is not installed"; fi
+    if rustup target add wasm32-unknown-unknown; then cargo check -p terrane-codec --no-default-features --target wasm32-unknown-unknown && cargo clippy -p terrane-web --target wasm32-unknown-unknown -- -D warnings; else echo "skipped: the target wasm32-unknown-unknown is not installed"; fi
 
 # Licences and sources of dependencies; says so where cargo-deny is not installed.
 deny:
@@ -127,6 +128,51 @@ test-country folder:
 test-viewer:
     cargo build --release --workspace --bin terrane
     TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 viewer/tests/viewer.py
+
+# The decoder for browsers, web/terrane.wasm, anew. The linker takes what is called from outside alone: the library of map
+# projections has exports of its own, which would bring their JavaScript with them. Needs the target
+# wasm32-unknown-unknown and Python.
+web:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    target="${CARGO_TARGET_DIR:-target}"
+    # No folder of this machine in the module.
+    flags="-C target-feature=+simd128 --remap-path-prefix=$PWD/="
+    for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do flags+=" --remap-path-prefix=$registry="; done
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="$flags" \
+        cargo rustc -p terrane-web --lib --profile web --target wasm32-unknown-unknown --crate-type staticlib
+    linker="$(dirname "$(rustc --print target-libdir)")/bin/rust-lld"
+    exports=$(printf -- '--export=%s ' buffer ask give model answer answer_length)
+    "$linker" -flavor wasm --no-entry --gc-sections --strip-all --stack-first -z stack-size=1048576 $exports \
+        "$target/wasm32-unknown-unknown/web/libterrane_web.a" -o "$target/terrane.wasm"
+    python3 tools/trim_wasm.py "$target/terrane.wasm" web/terrane.wasm
+    ls -l web/terrane.wasm
+
+# The npm package, put together in target/npm: scripts and decoder of web/, models by their hashes, and definitions of
+# coordinate systems. `npm pack` there makes what `npm publish` would send.
+web-package:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder="${CARGO_TARGET_DIR:-target}/npm"
+    rm -rf "$folder"
+    mkdir -p "$folder/models"
+    cp web/*.js web/*.ts web/*.json web/README.md web/terrane.wasm LICENSE-* "$folder"
+    for model in crates/terrane-codec/models/*.safetensors; do
+        cp "$model" "$folder/models/$(sha256sum "$model" | cut -d ' ' -f 1).safetensors"
+    done
+    cargo run --quiet -p terrane-geo --example systems > "$folder/systems.txt"
+    gzip -9 --keep --stdout "$folder/terrane.wasm" | wc -c
+
+# The package in Node and a site in a headless Chromium; says what is missing. Needs Node 20 or newer, and for the browser
+# Python with playwright and pillow, and a Chromium (Debian: chromium).
+test-web: web-package
+    #!/usr/bin/env bash
+    set -euo pipefail
+    target="$(realpath "${CARGO_TARGET_DIR:-target}")"
+    cargo build --release -p terrane-cli --no-default-features --bin terrane
+    export TERRANE="$target/release/terrane" PACKAGE="$target/npm"
+    if command -v node > /dev/null; then node --test web/tests/; else echo "skipped: Node is not installed"; fi
+    if python3 -c 'import playwright, PIL' 2> /dev/null; then python3 web/tests/browser.py; else echo "skipped: Python has no playwright or no pillow"; fi
 
 # How many tiles the server answers per second and core, how late, and whether a flood of bad requests harms it (Linux).
 load:

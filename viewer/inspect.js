@@ -1,7 +1,7 @@
 // What the surface is at a point.
 
 import { maplibregl } from "./maps.js";
-import { bearing, degrees, element, fetchJson, metres, perMetre } from "./words.js";
+import { bearing, degrees, element, metres, perMetre } from "./words.js";
 
 const rows = (point, original) => {
   const pairs = [
@@ -33,9 +33,10 @@ const rows = (point, original) => {
 };
 
 export class Inspector {
-  constructor(box, maps) {
+  constructor(box, maps, source) {
     this.box = box;
     this.maps = maps;
+    this.source = source;
     this.markers = [];
   }
 
@@ -43,8 +44,7 @@ export class Inspector {
   async show(info, [longitude, latitude]) {
     this.request?.abort();
     this.request = new AbortController();
-    const place = `${longitude},${latitude}`;
-    const ask = (name) => fetchJson(`${name}/point/${place}`, this.request.signal);
+    const ask = (name) => this.source().point(name, [longitude, latitude], this.request.signal);
     this.mark([longitude, latitude]);
     const [point, original] = await Promise.all([ask(info.name), info.original ? ask(info.original) : null]);
     const close = element("button", { className: "plain close", type: "button", ariaLabel: "Close", onclick: () => this.hide() });

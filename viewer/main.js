@@ -2,11 +2,12 @@
 
 import { Inspector } from "./inspect.js";
 import { gradient, showLegend } from "./legend.js";
-import { TerrainMap, keepTogether } from "./maps.js";
+import { TerrainMap, keepTogether, maplibregl } from "./maps.js";
 import { PartsBar } from "./parts.js";
 import { ProfileTool } from "./profile.js";
+import { connect } from "./source.js";
 import { Swipe } from "./swipe.js";
-import { TITLES, bytes, element, fetchJson } from "./words.js";
+import { TITLES, bytes, element } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 const report = (text) => {
@@ -16,16 +17,17 @@ const report = (text) => {
   report.timer = setTimeout(() => { at("notice").hidden = true; }, 6000);
 };
 
-const state = { info: null, layer: "relief", isCompared: false };
+const state = { info: null, source: null, layer: "relief", isCompared: false, hasContours: false };
 // Asked before the map writes its own view there.
 const hasView = location.hash.includes("view=");
 const upper = new TerrainMap("map", { hash: "view", controls: true, label: "Map of the decoded surface" });
 let lower = null;
 const maps = () => (lower && state.isCompared ? [upper, lower] : [upper]);
 const swipe = new Swipe(at("swipe"), at("map"), at("stage"));
-const inspector = new Inspector(at("point"), maps);
-const partsBar = new PartsBar(at("parts"));
-const profile = new ProfileTool(maps, () => state.info, report);
+const source = () => state.source;
+const inspector = new Inspector(at("point"), maps, source);
+const partsBar = new PartsBar(at("parts"), source);
+const profile = new ProfileTool(maps, source, () => state.info, report);
 
 const THEMES = ["system", "light", "dark"];
 const isDark = matchMedia("(prefers-color-scheme: dark)");
@@ -46,8 +48,14 @@ const layerOf = (name) => state.info.layers.find((layer) => layer.name === name)
 const refresh = async () => {
   const { info, layer } = state;
   showLegend(at("legend"), layerOf(layer), info, upper.map.getZoom());
-  await upper.show(info, layer);
-  if (lower && state.isCompared) await lower.show(state.originalInfo, layer === "difference" ? "relief" : layer);
+  await upper.show(info, layer, state.source);
+  await upper.contour(state.hasContours ? info : null, state.source);
+  if (lower && state.isCompared) await lower.show(state.originalInfo, layer === "difference" ? "relief" : layer, state.source);
+};
+
+const drawContours = (isOn) => {
+  state.hasContours = isOn;
+  return upper.contour(isOn ? state.info : null, state.source);
 };
 
 const setLayer = (name) => {
@@ -81,8 +89,8 @@ const showFacts = (info) => {
 const padding = () => innerWidth > 720 ? { left: 310, right: 40, top: 40, bottom: 110 } : { left: 16, right: 16, top: 80, bottom: 90 };
 
 const openFile = async (name, isFirst) => {
-  state.info = await fetchJson(`${encodeURIComponent(name)}/info`);
-  state.originalInfo = state.info.original ? await fetchJson(`${encodeURIComponent(state.info.original)}/info`) : null;
+  state.info = await state.source.info(name);
+  state.originalInfo = state.info.original ? await state.source.info(state.info.original) : null;
   document.title = `${name} – terrane`;
   at("file").value = name;
   listLayers();
@@ -167,6 +175,7 @@ const wire = () => {
   at("relief3d").onchange = tilt;
   at("exaggeration").oninput = raise;
   at("compare").onchange = () => compare(at("compare").checked);
+  at("contours").onchange = () => drawContours(at("contours").checked);
   at("draw").onchange = () => drawing(at("draw").checked);
   at("profile-close").onclick = () => drawing(false);
   upper.map.on("zoomend", () => state.info && showLegend(at("legend"), layerOf(state.layer), state.info, upper.map.getZoom()));
@@ -174,7 +183,7 @@ const wire = () => {
   addEventListener("keydown", (event) => {
     const isTyping = event.target instanceof Element && event.target.matches("input:not([type=radio], [type=checkbox]), select, textarea");
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !state.info) return;
-    const switched = { t: "relief3d", s: "compare", p: "draw" }[event.key.toLowerCase()];
+    const switched = { t: "relief3d", c: "contours", s: "compare", p: "draw" }[event.key.toLowerCase()];
     if (switched && !at(switched).closest("[hidden]")) at(switched).click();
     else if (event.key.toLowerCase() === "d") at("theme").click();
     else if (event.key === "Escape") profile.isOn ? drawing(false) : inspector.hide();
@@ -186,8 +195,8 @@ const start = async () => {
   setTheme(theme());
   fold(innerWidth <= 720);
   wire();
-  const { tiles } = await fetchJson("catalog");
-  const names = Object.keys(tiles).filter((name) => !tiles[name].is_original);
+  const { names, source } = await connect(maplibregl);
+  state.source = source;
   at("file").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
   at("file-choice").hidden = names.length < 2;
   await openFile(names[0], true);

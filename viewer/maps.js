@@ -14,6 +14,22 @@ const colour = (name) => {
   return value;
 };
 
+/** Contour lines: every fifth is heavier and says its height. The style names no glyphs, so the browser draws them. */
+const CONTOURS = [
+  {
+    id: "contours", type: "line", layout: { "line-join": "round" },
+    paint: { "line-color": "#5b3a1e", "line-opacity": ["case", ["get", "index"], 0.85, 0.5], "line-width": ["case", ["get", "index"], 1.4, 0.7] },
+  },
+  {
+    id: "contours-heights", type: "symbol", filter: ["get", "index"],
+    layout: {
+      "symbol-placement": "line", "symbol-spacing": 200, "text-field": ["concat", ["to-string", ["get", "height"]], " m"],
+      "text-font": ["sans-serif"], "text-size": 11, "text-padding": 4, "text-max-angle": 60,
+    },
+    paint: { "text-color": "#40260f", "text-halo-color": "rgba(255, 255, 255, 0.85)", "text-halo-width": 1.6 },
+  },
+];
+
 export class TerrainMap {
   constructor(container, { hash = false, controls = false, label }) {
     this.map = new maplibregl.Map({
@@ -33,18 +49,19 @@ export class TerrainMap {
     }
     this.ready = new Promise((resolve) => this.map.once("load", resolve));
     this.exaggeration = 0;
+    this.contours = null;
   }
 
   /** Shows a layer of a file, replacing what was there. */
-  async show(info, layer) {
+  async show(info, layer, source) {
     await this.ready;
     const { map } = this;
     const id = `${info.name}/${layer}`;
-    this.addHeights(info);
+    this.addHeights(info, source);
     if (!map.getSource(id)) {
       map.addSource(id, {
         type: "raster",
-        tiles: [new URL(`${info.name}/${layer}/{z}/{x}/{y}${devicePixelRatio > 1.4 ? "@2x" : ""}.png`, document.baseURI).href.replaceAll("%7B", "{").replaceAll("%7D", "}")],
+        tiles: [source.tiles(info.name, layer)],
         tileSize: 256,
         bounds: info.bounds,
         minzoom: info.minzoom,
@@ -53,17 +70,17 @@ export class TerrainMap {
     }
     const shown = map.getStyle().layers.filter((entry) => entry.type === "raster").map((entry) => entry.id);
     if (!map.getLayer(id)) {
-      const above = map.getLayer("line") ? "line" : undefined;
+      const above = ["contours", "line"].find((other) => map.getLayer(other));
       map.addLayer({ id, type: "raster", source: id, paint: { "raster-fade-duration": 120, "raster-resampling": "linear" } }, above);
     }
     for (const other of shown) if (other !== id) map.removeLayer(other);
     for (const other of Object.keys(map.getStyle().sources)) {
       const isOld = !other.startsWith(`${info.name}/`) && other !== "line";
-      if (isOld && other !== this.heights) map.removeSource(other);
+      if (isOld && other !== this.heights && other !== this.contours) map.removeSource(other);
     }
   }
 
-  addHeights(info) {
+  addHeights(info, source) {
     const { map } = this;
     const id = `${info.name}/height`;
     if (this.heights === id) return;
@@ -73,13 +90,28 @@ export class TerrainMap {
       type: "raster-dem",
       encoding: "terrarium",
       // No bounds: around the data the ground goes on at its lowest height instead of falling to zero.
-      tiles: [new URL(info.name, document.baseURI).href + "/{z}/{x}/{y}.png"],
+      tiles: [source.heights(info.name)],
       tileSize: 256,
       maxzoom: Math.min(info.maxzoom, 17),
     });
     this.heights = id;
     if (old) map.removeSource(old);
     this.raise(this.exaggeration);
+  }
+
+  /** Draws contour lines of a file over the map, or none. */
+  async contour(info, source) {
+    await this.ready;
+    const { map } = this;
+    const id = info && `${info.name}/contours`;
+    if (this.contours === id) return;
+    for (const layer of CONTOURS) if (map.getLayer(layer.id)) map.removeLayer(layer.id);
+    if (this.contours && map.getSource(this.contours)) map.removeSource(this.contours);
+    this.contours = id;
+    if (!info) return;
+    map.addSource(id, { type: "vector", tiles: [source.contours(info.name)], bounds: info.bounds, minzoom: info.minzoom, maxzoom: info.maxzoom });
+    const above = map.getLayer("line") ? "line" : undefined;
+    for (const layer of CONTOURS) map.addLayer({ ...layer, source: id, "source-layer": "contours" }, above);
   }
 
   /** Lifts the map by its heights, or lays it flat at 0. */

@@ -1,6 +1,6 @@
 // Where the bytes of a file are: a bar, and what its colours mean.
 
-import { bytes, element, fetchJson } from "./words.js";
+import { bytes, element } from "./words.js";
 
 /** All of a file is read for its parts: of larger ones only when somebody asks. */
 const AT_ONCE = 100e6;
@@ -20,8 +20,9 @@ const KINDS = [
 const percent = (share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
 export class PartsBar {
-  constructor(box) {
+  constructor(box, source) {
     this.box = box;
+    this.source = source;
     this.bar = element("div", { className: "bar" });
     this.list = element("ul");
     this.summary = element("summary", { title: "Where the bytes of the file are" }, this.bar);
@@ -46,8 +47,11 @@ export class PartsBar {
     this.isAsked = true;
     const name = this.name;
     try {
-      const parts = await fetchJson(`${encodeURIComponent(name)}/parts.json`);
-      if (name === this.name) this.draw(parts);
+      const parts = await this.source().parts(name);
+      if (name !== this.name) return;
+      // Nobody read all of a file at another address for its parts.
+      if (parts) this.draw(parts);
+      else this.box.hidden = true;
     } catch (error) {
       if (name === this.name) this.list.replaceChildren(element("li", {}, error.message));
       // A server that was busy may have time later.

@@ -2,11 +2,12 @@
 
 import { drawChart } from "./chart.js";
 import { maplibregl } from "./maps.js";
-import { distance, element, fetchJson, metres } from "./words.js";
+import { distance, element, metres } from "./words.js";
 
 export class ProfileTool {
-  constructor(maps, info, report) {
+  constructor(maps, source, info, report) {
     this.maps = maps;
+    this.source = source;
     this.info = info;
     this.report = report;
     this.points = [];
@@ -55,8 +56,7 @@ export class ProfileTool {
     }
     this.request = new AbortController();
     const { signal } = this.request;
-    const line = this.points.map(([longitude, latitude]) => `${longitude.toFixed(8)},${latitude.toFixed(8)}`).join(";");
-    const ask = (name) => fetchJson(`${name}/profile?line=${encodeURIComponent(line)}&points=400`, signal);
+    const ask = (name) => this.source().profile(name, this.points, 400, signal);
     try {
       const { name, original } = this.info();
       [this.profile, this.original] = await Promise.all([ask(name), original ? ask(original) : null]);

@@ -8,23 +8,27 @@ pub(crate) use terrane::one_line;
 use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 29] = [
+const SETTINGS: [&str; 33] = [
     "any_extension",
+    "base",
     "bbox",
     "bits",
     "bound",
     "bpp",
+    "crs",
     "device",
     "downloads",
     "effort",
     "embed_model",
     "fixed_width",
+    "interval",
     "layers",
     "level",
     "lossless",
     "max_error",
     "memory_limit",
     "method",
+    "min_length",
     "model",
     "omega",
     "overwrite",

@@ -32,6 +32,40 @@ fn complaint(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn a_site_is_a_folder_to_upload() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
+    run(&["generate", "dem.tif", "--size", "300x270", "--seed", "3"]);
+    run(&["encode", "dem.tif", "x.trn", "--profile", "fast"]);
+    run(&["encode", "dem.tif", "y.trn", "--method", "integers"]);
+    let report = run(&["site", "hills=x.trn", "y.trn", "map", "--json"]);
+    assert!(report.contains("\"hills\""), "{report}");
+    let site = folder.path().join("map");
+    let read = |name: &str| std::fs::read_to_string(site.join(name)).unwrap();
+    assert!(read("index.html").contains("Content-Security-Policy"));
+    assert!(read("catalog.json").contains("\"file\":\"hills.trn\""));
+    assert!(read("assets/terrane/systems.txt").contains("+proj="));
+    let bytes = |path: &Path| std::fs::read(path).unwrap();
+    assert_eq!(
+        bytes(&site.join("hills.trn")),
+        bytes(&folder.path().join("x.trn"))
+    );
+    assert!(bytes(&site.join("assets/terrane/terrane.wasm")).starts_with(b"\0asm"));
+    // Of the models only what the files need.
+    let models = std::fs::read_dir(site.join("assets/terrane/models")).unwrap();
+    assert_eq!(models.count(), 1);
+
+    let refused = |arguments: &[&str]| complaint(folder.path(), arguments);
+    assert!(refused(&["site", "y.trn", "map"]).contains("--overwrite"));
+    assert!(refused(&["site", "map/y.trn", "map", "--overwrite"]).contains("input"));
+    assert!(refused(&["site", "y.trn", "a/../y.trn", "new"]).contains("two files have the name"));
+    run(&["site", "y.trn", "map", "--overwrite"]);
+    assert!(!site.join("hills.trn").exists() && site.join("y.trn").exists());
+    std::fs::write(site.join("letter.txt"), "dear").unwrap();
+    assert!(refused(&["site", "y.trn", "map", "--overwrite"]).contains("letter.txt"));
+}
+
+#[test]
 fn context_and_integer_files_are_made_and_read() {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| succeeds(folder.path(), arguments);

@@ -132,3 +132,14 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] crate::model::ModelError),
 }
+
+impl Error {
+    /// Whether bytes are missing that the file's source reads later; the same may be asked again then.
+    pub fn is_pending(&self) -> bool {
+        match self {
+            Self::Format(terrane_format::Error::Pending) => true,
+            Self::Tile { source, .. } => source.is_pending(),
+            _ => false,
+        }
+    }
+}

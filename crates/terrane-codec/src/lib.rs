@@ -21,6 +21,7 @@ pub mod merge;
 mod model;
 mod normalise;
 pub mod parallel;
+pub mod pixels;
 mod pyramid_builder;
 pub mod quantise;
 pub mod random;

@@ -58,6 +58,9 @@ pub trait TokenSurface: Debug + Send + Sync {
     fn jet(&self, column: f64, row: f64) -> PixelJet;
 }
 
+/// A context model that comes with a program, and its file.
+type BuiltInContext = (FileModel, &'static [u8]);
+
 /// A network that comes with a program, and its file.
 pub type BuiltInNetwork = (Arc<dyn TokenModel>, &'static [u8]);
 
@@ -94,9 +97,18 @@ pub enum ModelError {
 }
 
 /// The models inside this program and the readers of others.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Models {
+    /// Finds a context model inside this program by its hash. A pointer, so that a program which has [`Models::NONE`] alone
+    /// does not hold their files.
+    context: fn(&[u8; 32]) -> Option<BuiltInContext>,
     networks: Option<&'static dyn Networks>,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self::LIGHT
+    }
 }
 
 impl Debug for Models {
@@ -109,13 +121,23 @@ impl Debug for Models {
 }
 
 impl Models {
+    /// None inside the program: a file holds its model, or it is given.
+    pub const NONE: Self = Self {
+        context: |_| None,
+        networks: None,
+    };
+
     /// Context models alone.
-    pub const LIGHT: Self = Self { networks: None };
+    pub const LIGHT: Self = Self {
+        context: Profile::find,
+        networks: None,
+    };
 
     /// Context models, and networks.
     pub const fn with(networks: &'static dyn Networks) -> Self {
         Self {
             networks: Some(networks),
+            ..Self::LIGHT
         }
     }
 
@@ -143,20 +165,12 @@ impl Models {
 
     /// The model inside this program that has a hash.
     pub fn built_in(&self, sha256: &[u8; 32]) -> Option<FileModel> {
-        // Kept: every file that is opened asks.
-        static DIGESTS: OnceLock<[[u8; 32]; 3]> = OnceLock::new();
-        let digests = DIGESTS
-            .get_or_init(|| Profile::ALL.map(|profile| Sha256::digest(profile.bytes()).into()));
-        let context = Profile::ALL.into_iter().zip(digests);
-        context
-            .into_iter()
-            .find(|(_, digest)| *digest == sha256)
-            .map(|(profile, _)| profile.model())
-            .or_else(|| {
-                let mut networks = self.networks().iter();
-                let (model, _) = networks.find(|(model, _)| model.sha256() == *sha256)?;
-                Some(FileModel::Tokens(model.clone()))
-            })
+        if let Some((model, _)) = (self.context)(sha256) {
+            return Some(model);
+        }
+        let mut networks = self.networks().iter();
+        let (model, _) = networks.find(|(model, _)| model.sha256() == *sha256)?;
+        Some(FileModel::Tokens(model.clone()))
     }
 
     /// Whether there is a network of a method inside this program.
@@ -174,11 +188,11 @@ impl Models {
 
     /// The file of the model inside this program that has a hash.
     pub fn built_in_bytes(&self, sha256: &[u8; 32]) -> Option<&'static [u8]> {
-        let networks = self.networks().iter().map(|&(_, bytes)| bytes);
-        let context = Profile::ALL.into_iter().map(Profile::bytes);
-        context
-            .chain(networks)
-            .find(|bytes| Sha256::digest(bytes)[..] == sha256[..])
+        if let Some((_, bytes)) = (self.context)(sha256) {
+            return Some(bytes);
+        }
+        let mut networks = self.networks().iter().map(|&(_, bytes)| bytes);
+        networks.find(|bytes| Sha256::digest(bytes)[..] == sha256[..])
     }
 }
 
@@ -244,6 +258,17 @@ impl Profile {
             Self::Standard => include_bytes!("../models/context.safetensors"),
             Self::Best => include_bytes!("../models/context-best.safetensors"),
         }
+    }
+
+    /// The one whose file has a hash, ready to use.
+    fn find(sha256: &[u8; 32]) -> Option<BuiltInContext> {
+        // Kept: every file that is opened asks.
+        static DIGESTS: OnceLock<[[u8; 32]; 3]> = OnceLock::new();
+        let digests =
+            DIGESTS.get_or_init(|| Self::ALL.map(|profile| Sha256::digest(profile.bytes()).into()));
+        let mut all = Self::ALL.into_iter().zip(digests);
+        let (profile, _) = all.find(|(_, digest)| *digest == sha256)?;
+        Some((profile.model(), profile.bytes()))
     }
 
     /// Its model.

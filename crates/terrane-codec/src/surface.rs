@@ -167,7 +167,8 @@ impl<'a> Surface<'a> {
         Ok(self.at_pixel(column, row)?.map(|jet| jet.value))
     }
 
-    fn at_pixel(&self, column: f64, row: f64) -> Result<Option<PixelJet>, Error> {
+    /// The surface at a position in pixels, derivatives per pixel, or `None` where there is no data.
+    pub fn at_pixel(&self, column: f64, row: f64) -> Result<Option<PixelJet>, Error> {
         let Some(pixel) = self.tiling.pixel(column, row) else {
             return Ok(None);
         };

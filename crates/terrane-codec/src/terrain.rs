@@ -358,20 +358,36 @@ impl Terrain {
     pub fn read_with(&self, level: u8, window: Window, jobs: usize) -> Result<Vec<f64>, Error> {
         self.check_window(level, window)?;
         self.check_memory(window)?;
+        let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
+        self.decode_window(level, window, jobs, &|tile| {
+            let mut heights = heights.lock().unwrap_or_else(PoisonError::into_inner);
+            paste(&tile, window, &mut heights);
+        })?;
+        Ok(heights.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Decodes the tiles that a window touches, with so many threads and without keeping them; `take` is given those
+    /// that have data, in any order.
+    pub fn decode_window(
+        &self,
+        level: u8,
+        window: Window,
+        jobs: usize,
+        take: &(dyn Fn(Tile) + Sync),
+    ) -> Result<(), Error> {
+        self.check_window(level, window)?;
         let jobs = self.decoders(jobs)?;
         let tiles = in_turns(self.tiles_of(level, window), jobs);
-        let heights = Mutex::new(vec![f64::NAN; window.width * window.height]);
         for tiles in tiles.chunks(FETCHED) {
             let records = self.fetch(tiles)?;
             in_parallel(tiles.len(), jobs, &|index| {
                 if let Some(tile) = self.decode_from(tiles[index], &records)? {
-                    let mut heights = heights.lock().unwrap_or_else(PoisonError::into_inner);
-                    paste(&tile, window, &mut heights);
+                    take(tile);
                 }
                 Ok(())
             })?;
         }
-        Ok(heights.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(())
     }
 
     /// The tiles that a window touches, row by row.

@@ -104,6 +104,9 @@ pub enum Error {
     /// More memory than may be taken.
     #[error(transparent)]
     Memory(#[from] crate::MemoryError),
+    /// A source that reads later, such as a browser's: the bytes are not here yet.
+    #[error("the bytes are not here yet: they must be read before this is asked again")]
+    Pending,
     /// The machine could not read or write.
     #[error(transparent)]
     Io(#[from] std::io::Error),

@@ -89,6 +89,11 @@ impl Reader {
         })
     }
 
+    /// The length that a file states in its first bytes, for sources that cannot tell it.
+    pub fn stated_length(start: &[u8]) -> Result<u64> {
+        Ok(Header::parse(start)?.file_length)
+    }
+
     /// The bytes of the head, which tell one version of a file from another.
     pub fn head(&self) -> &[u8] {
         &self.start[..self.head]

@@ -1,6 +1,6 @@
 //! A folder that appears whole or not at all, and never in place of anything that is not its like.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -16,13 +16,37 @@ const LOCK: &str = ".lock";
 /// The ending of a folder that made room for another, while the other takes its place.
 const ASIDE: &str = ".old";
 
-/// What a folder of some kind holds: files of these names, all of them and nothing else.
+/// What a folder of some kind holds: all files of these names, and nothing else than what may be beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FolderKind {
     /// What it is, as in "a tile dataset".
     pub name: &'static str,
     /// Names of its files.
     pub files: &'static [&'static str],
+    /// Names of folders in it, whatever they hold.
+    pub folders: &'static [&'static str],
+    /// Endings of other files that it may have.
+    pub endings: &'static [&'static str],
+}
+
+impl FolderKind {
+    /// Files of these names alone.
+    pub const fn of_files(name: &'static str, files: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            files,
+            folders: &[],
+            endings: &[],
+        }
+    }
+
+    fn has(&self, name: &str, is_file: bool) -> bool {
+        if !is_file {
+            return self.folders.contains(&name);
+        }
+        let ending = Path::new(name).extension().and_then(OsStr::to_str);
+        self.files.contains(&name) || ending.is_some_and(|ending| self.endings.contains(&ending))
+    }
 }
 
 /// A folder that is filled under a temporary name beside its target and renamed by [`AtomicFolder::commit`].
@@ -209,8 +233,9 @@ fn refuse_foreign(target: &Path, real_path: &Path, kind: FolderKind) -> Result<(
     for entry in fs::read_dir(real_path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_file = entry.file_type().map_err(failed)?.is_file();
-        if !is_file || !kind.files.contains(&name.as_str()) {
+        let found = entry.file_type().map_err(failed)?;
+        // A link is neither.
+        if !(found.is_file() || found.is_dir()) || !kind.has(&name, found.is_file()) {
             return foreign(format!(
                 "holds \"{name}\", which is no part of {}",
                 kind.name
@@ -297,10 +322,7 @@ mod tests {
 
     use super::*;
 
-    const KIND: FolderKind = FolderKind {
-        name: "a set",
-        files: &["head", "body"],
-    };
+    const KIND: FolderKind = FolderKind::of_files("a set", &["head", "body"]);
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(folder)
@@ -373,6 +395,29 @@ mod tests {
         assert!(complaint(&file, &[]).contains("is a file, and no folder"));
         assert_eq!(fs::read(&file).unwrap(), b"dear");
         assert_eq!(names(parent.path()), ["file", "home"]);
+    }
+
+    #[test]
+    fn a_kind_may_have_folders_and_files_by_their_endings() {
+        let kind = FolderKind {
+            folders: &["deep"],
+            endings: &["trn"],
+            ..KIND
+        };
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("set");
+        for _ in 0..2 {
+            let folder = AtomicFolder::create(&target, Existing::Replace, kind, &[]).unwrap();
+            fs::create_dir(folder.path().join("deep")).unwrap();
+            for name in ["head", "body", "a.trn", "deep/letter"] {
+                fs::write(folder.path().join(name), "dear").unwrap();
+            }
+            folder.commit().unwrap();
+        }
+        assert_eq!(names(&target), ["a.trn", "body", "deep", "head"]);
+        fs::write(target.join("a.tif"), "dear").unwrap();
+        let error = AtomicFolder::create(&target, Existing::Replace, kind, &[]).unwrap_err();
+        assert!(error.to_string().contains("holds \"a.tif\""), "{error}");
     }
 
     #[test]

@@ -28,13 +28,15 @@ pub enum Kind {
     Model,
     /// A plan of shards.
     Plan,
+    /// Lines on the map.
+    Lines,
     /// Anything: the name was chosen knowingly, or by the program.
     Any,
 }
 
 impl Kind {
     /// Endings that say what a file holds. A name with another ending, or none, says nothing.
-    const ENDINGS: [(Self, &[&str]); 4] = [
+    const ENDINGS: [(Self, &[&str]); 5] = [
         (Self::Terrain, &["trn"]),
         (
             Self::Raster,
@@ -45,6 +47,7 @@ impl Kind {
         ),
         (Self::Model, &["safetensors", "pth", "pt"]),
         (Self::Plan, &["json"]),
+        (Self::Lines, &["geojson", "geojsonl", "fgb"]),
     ];
 
     fn name(self) -> &'static str {
@@ -53,6 +56,7 @@ impl Kind {
             Self::Raster => "a raster",
             Self::Model => "a model",
             Self::Plan => "a plan of shards",
+            Self::Lines => "lines",
             Self::Any => "any file",
         }
     }
@@ -64,6 +68,7 @@ impl Kind {
             Self::Raster => "tif",
             Self::Model => "safetensors",
             Self::Plan => "json",
+            Self::Lines => "geojson",
             Self::Any => "",
         }
     }

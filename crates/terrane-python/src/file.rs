@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane::georeferencing::{affine, georeference, storage};
-use terrane::{Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View};
+use terrane::{
+    ContourLine, Contouring, Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View,
+};
 use terrane_codec::format::{LevelTile, TileId, Window, record};
 use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, SampleType};
@@ -225,6 +227,50 @@ impl File {
         let values = py.detach(derive)?;
         let (width, height) = self.terrain.header().pyramid.size(0).unwrap_or_default();
         array(py, values, (height as usize, width as usize))
+    }
+
+    /// Contour lines: their heights, whether they are index lines, and their points of the map.
+    fn contours<'py>(
+        &self,
+        py: Python<'py>,
+        interval: f64,
+        base: f64,
+        bbox: Option<[f64; 4]>,
+        level: u8,
+        min_length: f64,
+        index: u32,
+    ) -> PyResult<Vec<(f64, bool, Bound<'py, PyArray2<f64>>)>> {
+        let contouring = Contouring {
+            interval,
+            base,
+            bbox,
+            level,
+            min_length,
+            index,
+        };
+        let lines = py.detach(|| -> Outcome<_> {
+            let (mut lines, mut bytes) = (Vec::new(), 0_u64);
+            let memory = self.terrain.memory();
+            let take = &mut |line: ContourLine| -> terrane::Result<()> {
+                bytes = bytes.saturating_add(size_of_val(&line.points[..]) as u64);
+                memory.check(
+                    "so many contour lines",
+                    bytes,
+                    "take a larger `interval` or a part with `bbox`, or ",
+                )?;
+                lines.push(line);
+                Ok(())
+            };
+            let go_on = &mut |_, _| -> terrane::Result<()> { Ok(()) };
+            contouring.trace(&self.terrain, self.jobs, go_on, take)?;
+            Ok(lines)
+        })?;
+        let array = |line: ContourLine| {
+            let shape = [line.points.len(), 2];
+            let points = line.points.into_flattened().into_pyarray(py);
+            Ok((line.height, line.is_index, points.reshape(shape)?))
+        };
+        lines.into_iter().map(array).collect()
     }
 
     /// A quantity of the surface at points; NaN where there is no data.

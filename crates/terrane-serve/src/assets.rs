@@ -1,10 +1,10 @@
-//! The files of the viewer, inside the program.
+//! The files of the viewer and of the browser's decoder, inside the program.
 
 use sha2::{Digest, Sha256};
 
 /// One file.
 pub(crate) struct Asset {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) media_type: &'static str,
     pub(crate) bytes: &'static [u8],
 }
@@ -14,41 +14,53 @@ macro_rules! asset {
         Asset {
             name: $name,
             media_type: $media_type,
-            bytes: include_bytes!(concat!("../../../viewer/", $folder, $name)),
+            bytes: include_bytes!(concat!("../../../", $folder, $name)),
         }
     };
 }
 
 /// The page itself.
-pub(crate) const PAGE: Asset = asset!("index.html", "", "text/html; charset=utf-8");
+pub(crate) const PAGE: Asset = asset!("index.html", "viewer/", "text/html; charset=utf-8");
 
-const ASSETS: [Asset; 14] = [
-    asset!("style.css", "", "text/css; charset=utf-8"),
-    asset!("icon.svg", "", "image/svg+xml"),
-    asset!("main.js", "", "text/javascript; charset=utf-8"),
-    asset!("maps.js", "", "text/javascript; charset=utf-8"),
-    asset!("swipe.js", "", "text/javascript; charset=utf-8"),
-    asset!("inspect.js", "", "text/javascript; charset=utf-8"),
-    asset!("profile.js", "", "text/javascript; charset=utf-8"),
-    asset!("chart.js", "", "text/javascript; charset=utf-8"),
-    asset!("legend.js", "", "text/javascript; charset=utf-8"),
-    asset!("parts.js", "", "text/javascript; charset=utf-8"),
-    asset!("words.js", "", "text/javascript; charset=utf-8"),
+pub(crate) const ASSETS: [Asset; 15] = [
+    asset!("style.css", "viewer/", "text/css; charset=utf-8"),
+    asset!("icon.svg", "viewer/", "image/svg+xml"),
+    asset!("main.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("maps.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("swipe.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("inspect.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("profile.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("chart.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("legend.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("parts.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("source.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("words.js", "viewer/", "text/javascript; charset=utf-8"),
     asset!(
         "maplibre-gl.mjs",
-        "vendor/maplibre-gl/",
+        "viewer/vendor/maplibre-gl/",
         "text/javascript; charset=utf-8"
     ),
     asset!(
         "maplibre-gl-worker.mjs",
-        "vendor/maplibre-gl/",
+        "viewer/vendor/maplibre-gl/",
         "text/javascript; charset=utf-8"
     ),
     asset!(
         "maplibre-gl.css",
-        "vendor/maplibre-gl/",
+        "viewer/vendor/maplibre-gl/",
         "text/css; charset=utf-8"
     ),
+];
+
+/// The decoder for browsers, which only a site needs: a server decodes by itself.
+pub(crate) const DECODER: [Asset; 7] = [
+    asset!("index.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("assets.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("bytes.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("decoder.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("pool.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("worker.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("terrane.wasm", "web/", "application/wasm"),
 ];
 
 /// A file by its name.

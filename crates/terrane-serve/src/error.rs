@@ -1,4 +1,4 @@
-//! What keeps a server from starting.
+//! What keeps a server from starting, or a site from being written.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use terrane::tiles::TileError;
 
 use crate::original::Mismatch;
 
-/// An error of a server.
+/// An error of a server or a site.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -48,6 +48,43 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// An address that browsers cannot read.
+    #[error(
+        "{file} is nothing that a browser can read: give a file, or an address that begins with https://"
+    )]
+    NotForBrowsers {
+        /// The address as others may see it.
+        file: String,
+    },
+    /// A file whose model no browser has.
+    #[error(
+        "{file} needs a model that a browser cannot have: encode it with the context codec, and `embed_model` where its model is your own"
+    )]
+    NoBrowserModel {
+        /// The file as others may see it.
+        file: String,
+    },
+    /// A file that is not whole.
+    #[error("{file} is damaged")]
+    Damaged {
+        /// The file as others may see it.
+        file: String,
+        /// What is wrong.
+        #[source]
+        source: terrane_codec::Error,
+    },
+    /// A folder that cannot be written.
+    #[error("{file} cannot be written")]
+    Unwritable {
+        /// The folder as others may see it.
+        file: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A folder that must not be written to.
+    #[error(transparent)]
+    Folder(#[from] terrane_geo::Error),
     /// Threads that cannot be started.
     #[error("the server's threads cannot be started")]
     Threads(#[source] std::io::Error),

@@ -2,7 +2,8 @@
 //!
 //! A [`Server`] is given files, bound to an address and answers until it is asked to stop. A request for a tile goes
 //! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it. `ranges` gives out
-//! files by ranges of bytes, also as the `GeoTIFF` of [`terrane::VirtualTiff`].
+//! files by ranges of bytes, also as the `GeoTIFF` of [`terrane::VirtualTiff`]. A [`Site`] is the same map as a folder for a
+//! host that only hands out files.
 
 #![forbid(unsafe_code)]
 
@@ -20,8 +21,10 @@ mod point;
 mod ranges;
 mod routes;
 mod server;
+mod site;
 mod tilejson;
 
 pub use error::Error;
 pub use original::Mismatch;
 pub use server::{Listening, Options, Original, Server, ask_to_stop};
+pub use site::{Site, SiteSize};

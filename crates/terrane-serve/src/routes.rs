@@ -20,7 +20,7 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::cors::{Any, CorsLayer};
 
-use terrane::tiles::{Format, Layer, MAX_ZOOM, MapTile, Nodata, TileRequest};
+use terrane::tiles::{Deadline, Format, Layer, MAX_ZOOM, MapTile, Nodata, TileRequest};
 
 use crate::Server;
 use crate::assets::{Asset, PAGE, asset};
@@ -29,7 +29,7 @@ use crate::dataset::Dataset;
 use crate::failure::Failure;
 use crate::metrics::Gauges;
 use crate::point::{parse_count, parse_degrees, parse_line, point, profile};
-use crate::tilejson::tilejson;
+use crate::tilejson::{contours_tilejson, tilejson};
 
 /// How long a client may use a tile without asking again.
 pub(crate) const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -37,6 +37,8 @@ pub(crate) const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, 
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 /// Changes when tiles are drawn differently.
 const DRAWING: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
+/// What vector tiles are.
+const VECTOR_TILE: &str = "application/vnd.mapbox-vector-tile";
 /// The only tile matrix set; titiler's and OGC's addresses name it.
 const MATRIX_SET: &str = "WebMercatorQuad";
 /// Nothing from elsewhere: the viewer needs no network.
@@ -74,12 +76,16 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/metrics", get(metrics))
         .route("/catalog", get(catalogue_of_all))
+        .route("/catalog.json", get(catalogue_of_all))
         .route("/{name}", get(named))
         .route("/{name}/tilejson.json", get(height_tilejson))
         .route("/{name}/info", get(dataset_info))
         .route("/{name}/parts.json", get(parts_of))
         .route("/{name}/profile", get(profile_of))
         .route("/{name}/point/{degrees}", get(point_of))
+        .route("/{name}/contours", get(contours_of))
+        .route("/{name}/contours/tilejson.json", get(contours_of))
+        .route("/{name}/contours/{z}/{x}/{y}", get(contour_tile))
         .route("/{name}/{layer}", get(layer_tilejson))
         .route("/{name}/{layer}/tilejson.json", get(layer_tilejson))
         .route("/{name}/{z}/{x}/{y}", get(height_tile))
@@ -298,6 +304,7 @@ struct Options {
     format: Option<String>,
     line: Option<String>,
     points: Option<String>,
+    interval: Option<String>,
 }
 
 type Asked = Result<Query<Options>, axum::extract::rejection::QueryRejection>;
@@ -358,6 +365,55 @@ fn describe(
         headers,
         &tilejson(dataset, layer, format, &server.base(headers)),
     ))
+}
+
+/// The interval between contour lines that is asked for.
+fn parse_interval(text: Option<&str>) -> Result<Option<f64>, Failure> {
+    let number = |text: &str| {
+        let interval = text.parse().ok();
+        interval
+            .filter(|interval: &f64| *interval > 0.0 && interval.is_finite())
+            .ok_or_else(|| Failure::bad("interval is a number of metres above 0"))
+    };
+    text.map(number).transpose()
+}
+
+async fn contours_of(
+    State(server): Shared,
+    Path(name): Path<String>,
+    asked: Asked,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let dataset = server.dataset(&name)?;
+    let interval = parse_interval(options(asked)?.interval.as_deref())?;
+    let description = contours_tilejson(dataset, interval, &server.base(&headers));
+    Ok(json_answer(&headers, &description))
+}
+
+async fn contour_tile(
+    State(server): Shared,
+    Path((name, z, x, y)): Path<(String, String, String, String)>,
+    asked: Asked,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let dataset = server.dataset(&name)?.clone();
+    let interval = parse_interval(options(asked)?.interval.as_deref())?;
+    let (row, ending) = y.split_once('.').unwrap_or((&y, "mvt"));
+    if !["mvt", "pbf"].contains(&ending) {
+        return Err(Failure::bad("a tile of contour lines is .mvt"));
+    }
+    let tile = parse_tile([&z, &x, row])?;
+    let interval = interval.unwrap_or_else(|| dataset.tiles.contour_interval(tile.z));
+    let tag = tag(&[
+        DRAWING,
+        &dataset.identity,
+        &format!("contours {tile:?} {interval}"),
+    ]);
+    let work = move |deadline| {
+        let bytes = dataset.tiles.contours(tile, Some(interval), deadline)?;
+        Ok(Bytes::from(bytes))
+    };
+    drawn(&server, &tag, VECTOR_TILE, &headers, work).await
 }
 
 async fn point_of(
@@ -508,30 +564,40 @@ async fn tile(
         original,
         &format!("{request:?} {format:?}"),
     ]);
-    let media_type = format.media_type();
-    if is_known(headers, &tag) {
-        return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, Bytes::new));
+    let work = move |deadline| {
+        let picture = dataset.tiles.tile(request, deadline)?;
+        Ok(Bytes::from(picture.encode(format)?))
+    };
+    drawn(server, &tag, format.media_type(), headers, work).await
+}
+
+/// A tile with its tag: the one that the client has, one that was drawn before, or a new one.
+async fn drawn(
+    server: &Arc<Server>,
+    tag: &str,
+    media_type: &'static str,
+    headers: &HeaderMap,
+    work: impl FnOnce(Deadline) -> Result<Bytes, Failure> + Send + 'static,
+) -> Result<Response, Failure> {
+    if is_known(headers, tag) {
+        return Ok(tagged(headers, tag, media_type, CACHE_CONTROL, Bytes::new));
     }
     // Those who ask for a tile that is being drawn wait for it.
     let found = timeout(
         server.pool.time(),
-        server.tiles.get_value_or_guard_async(&tag),
+        server.tiles.get_value_or_guard_async(tag),
     );
     let guard = match found.await {
         Err(_) => return Err(Failure::late()),
         Ok(Ok(bytes)) => {
             server.metrics.tiles_reused.add(1);
-            return Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes));
+            return Ok(tagged(headers, tag, media_type, CACHE_CONTROL, || bytes));
         }
         Ok(Err(guard)) => guard,
-    };
-    let work = move |deadline| {
-        let picture = dataset.tiles.tile(request, deadline)?;
-        Ok(Bytes::from(picture.encode(format)?))
     };
     let bytes = server.pool.run(work).await?;
     server.metrics.tiles_drawn.add(1);
     // A tile that is too large to be kept is answered all the same.
     let _ = guard.insert(bytes.clone());
-    Ok(tagged(headers, &tag, media_type, CACHE_CONTROL, || bytes))
+    Ok(tagged(headers, tag, media_type, CACHE_CONTROL, || bytes))
 }

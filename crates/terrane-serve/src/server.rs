@@ -24,7 +24,14 @@ use crate::metrics::Metrics;
 use crate::{Error, listener, original, routes};
 
 /// Names that addresses need for something else.
-const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metrics"];
+const RESERVED: [&str; 6] = [
+    "assets",
+    "catalog",
+    "catalog.json",
+    "favicon.ico",
+    "health",
+    "metrics",
+];
 /// What is added to a file's name for the raster it was made from.
 const ORIGINAL: &str = "-original";
 /// Bytes that a drawn tile takes besides its own.

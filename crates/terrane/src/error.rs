@@ -148,6 +148,32 @@ pub enum Error {
     /// A box beside the raster.
     #[error("the box lies outside the raster")]
     OutsideBox,
+    /// Heights that contour lines cannot be drawn at.
+    #[error(transparent)]
+    Levels(#[from] crate::contour::LevelsError),
+    /// A name that does not say how lines are to be written.
+    #[error(
+        "{}: lines are written as .geojson, .geojsonl or .fgb (FlatGeobuf), as the ending of the name says",
+        path.display()
+    )]
+    LineFormat {
+        /// The name.
+        path: PathBuf,
+    },
+    /// Lines of a raster whose system is not known, in another system.
+    #[error(
+        "the file does not name its coordinate system by a code, so its lines cannot be put into another: give `crs` own"
+    )]
+    LinesNotOnEarth,
+    /// Lines that cannot be put into a FlatGeobuf.
+    #[error("{}: cannot be written as FlatGeobuf", path.display())]
+    FlatGeobuf {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A transform without an inverse.
     #[error("the raster's transform cannot be inverted")]
     Singular,

@@ -3,7 +3,7 @@
 //! A raster becomes a file by [`encode()`], as [`Settings`] say; [`open()`] opens one, of this machine or at an address.
 //! A [`Terrain`] gives heights by tiles and windows, and a [`Surface`] height, gradient and curvature at any point of the
 //! map; [`query()`] and [`GroundSurface`] measure them on the ground. [`Decoding`] writes a COG again at any resolution,
-//! a [`Derivation`] slope, aspect, hillshade and the like, and [`tiles`] makes pictures for a web map. [`verify()`]
+//! a [`Contouring`] lines of equal height, a [`Derivation`] slope, aspect, hillshade and the like, and [`tiles`] makes pictures for a web map. [`verify()`]
 //! finds damage and compares a file with its source, [`parts()`] says where its bytes are. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`])
 //! and become the same file in the end ([`Plan::merge`]).
 //!
@@ -57,6 +57,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod contour;
 mod damage;
 mod decode;
 mod derive;
@@ -76,6 +77,7 @@ pub mod tiles;
 mod verify;
 mod virtual_tiff;
 
+pub use contour::{ContourLine, ContourReport, Contouring, LineCrs, LineFormat};
 pub use damage::{Damage, DamagedPart, Reach, is_damage};
 pub use decode::{Decoded, Decoding, View, pixel_window};
 pub use derive::{Derivation, DeriveMode, UnknownMode};

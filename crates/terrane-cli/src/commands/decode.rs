@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
     output: OutputOptions,
 }
 
-fn parse_box(text: &str) -> Result<[f64; 4], String> {
+/// A box from four numbers.
+pub(crate) fn parse_box(text: &str) -> Result<[f64; 4], String> {
     let numbers: Option<Vec<f64>> = text
         .split(',')
         .map(|part| part.trim().parse().ok())

@@ -35,9 +35,9 @@ pub(crate) struct Arguments {
 }
 
 /// What can be replaced by a demo: another.
-const KIND: FolderKind = FolderKind {
-    name: "a demo",
-    files: &[
+const KIND: FolderKind = FolderKind::of_files(
+    "a demo",
+    &[
         RASTER,
         "centimetres.tif",
         "decimetres.tif",
@@ -47,7 +47,7 @@ const KIND: FolderKind = FolderKind {
         PICTURE,
         PAGE,
     ],
-};
+);
 const RASTER: &str = "terrain.tif";
 const PICTURE: &str = "terrain.png";
 const PAGE: &str = "index.html";

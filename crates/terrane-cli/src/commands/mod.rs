@@ -13,6 +13,7 @@ use crate::Common;
 
 #[cfg(feature = "lab")]
 pub(crate) mod bench;
+pub(crate) mod contour;
 #[cfg(feature = "lab")]
 pub(crate) mod dataset;
 pub(crate) mod decode;
@@ -33,6 +34,7 @@ pub(crate) mod info;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod shard;
+pub(crate) mod site;
 #[cfg(feature = "lab")]
 pub(crate) mod tables;
 #[cfg(feature = "lab")]

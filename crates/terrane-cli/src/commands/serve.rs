@@ -75,7 +75,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Splits `NAME=FILE`; a file that exists under the whole text is meant itself.
-fn split_name(text: &str) -> (Option<&str>, &Path) {
+pub(crate) fn split_name(text: &str) -> (Option<&str>, &Path) {
     match text.split_once('=') {
         Some((name, file)) if is_name(name) && !Path::new(text).exists() => {
             (Some(name), Path::new(file))
@@ -85,7 +85,7 @@ fn split_name(text: &str) -> (Option<&str>, &Path) {
 }
 
 /// The name of a file without its ending, with other characters than a name may have replaced.
-fn name_of(path: &Path) -> String {
+pub(crate) fn name_of(path: &Path) -> String {
     // What an address holds besides its path is nobody's business.
     let path = PathBuf::from(shown(path));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,10 +1,61 @@
 //! What is known of a coordinate system by its EPSG code.
 
-use super::GeodesyError;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
-/// The definition of a system as PROJ writes it, where its code is known.
-pub(super) fn definition(epsg: u16) -> Option<&'static str> {
-    Some(crs_definitions::from_code(epsg)?.proj4)
+use super::GeodesyError;
+use super::projection::parse;
+
+/// Definitions that were given at run time.
+static GIVEN: RwLock<BTreeMap<u16, String>> = RwLock::new(BTreeMap::new());
+
+/// The definition of a system as PROJ writes it, where its code is known: to this program, or because it was given by
+/// [`define`].
+pub fn definition(epsg: u16) -> Option<Cow<'static, str>> {
+    built_in(epsg).or_else(|| {
+        let given = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
+        given.get(&epsg).cloned().map(Cow::Owned)
+    })
+}
+
+/// Gives the definition of a system as PROJ writes it. A program without the feature `definitions` knows few by itself;
+/// what it does know is not changed.
+pub fn define(epsg: u16, definition: &str) -> Result<(), GeodesyError> {
+    parse(epsg, definition)?;
+    let mut given = GIVEN.write().unwrap_or_else(PoisonError::into_inner);
+    given.insert(epsg, definition.to_owned());
+    Ok(())
+}
+
+#[cfg(feature = "definitions")]
+fn built_in(epsg: u16) -> Option<Cow<'static, str>> {
+    Some(Cow::Borrowed(crs_definitions::from_code(epsg)?.proj4))
+}
+
+#[cfg(not(feature = "definitions"))]
+fn built_in(epsg: u16) -> Option<Cow<'static, str>> {
+    common(epsg)
+}
+
+/// The systems that most files have: degrees of WGS 84, the web map, and UTM.
+#[cfg(any(test, not(feature = "definitions")))]
+fn common(epsg: u16) -> Option<Cow<'static, str>> {
+    let zone = epsg % 100;
+    match epsg {
+        4326 => Some("+proj=longlat +datum=WGS84 +no_defs".into()),
+        3857 => Some(
+            "+proj=merc +a=6378137 +b=6378137 +lat_ts=0 +lon_0=0 +x_0=0 +y_0=0 +k=1 +units=m +nadgrids=@null +wktext +no_defs"
+                .into(),
+        ),
+        32601..=32660 => {
+            Some(format!("+proj=utm +zone={zone} +datum=WGS84 +units=m +no_defs").into())
+        }
+        32701..=32760 => {
+            Some(format!("+proj=utm +zone={zone} +south +datum=WGS84 +units=m +no_defs").into())
+        }
+        _ => None,
+    }
 }
 
 /// The value of a parameter of a definition.
@@ -27,8 +78,8 @@ pub fn parse_epsg(name: &str) -> Result<u16, GeodesyError> {
 pub fn unit_m(epsg: u16) -> Option<f64> {
     let definition = definition(epsg)?;
     match (
-        parameter(definition, "+to_meter="),
-        parameter(definition, "+units="),
+        parameter(&definition, "+to_meter="),
+        parameter(&definition, "+units="),
     ) {
         (Some(metres), _) => metres.parse().ok(),
         (None, Some("us-ft")) => Some(1200.0 / 3937.0),
@@ -54,6 +105,38 @@ mod tests {
         assert_eq!(is_geographic(4326), Some(true));
         assert_eq!(is_geographic(4647), Some(false));
         assert_eq!(is_geographic(1), None);
+    }
+
+    /// So that a program without the database has the systems of one with it.
+    #[test]
+    fn common_systems_are_those_of_the_database() {
+        let mut count = 0;
+        for epsg in 1..u16::MAX {
+            let Some(common) = common(epsg) else {
+                continue;
+            };
+            let known = crs_definitions::from_code(epsg).unwrap().proj4;
+            assert_eq!(
+                common.split_whitespace().collect::<Vec<_>>(),
+                known.split_whitespace().collect::<Vec<_>>(),
+                "EPSG:{epsg}"
+            );
+            count += 1;
+        }
+        assert_eq!(count, 122);
+    }
+
+    #[test]
+    fn a_system_can_be_given_and_must_be_one() {
+        // No code of EPSG's.
+        assert_eq!(definition(64_999), None);
+        define(64_999, "+proj=utm +zone=32 +ellps=GRS80 +units=m").unwrap();
+        assert_eq!(unit_m(64_999), Some(1.0));
+        assert!(define(64_998, "+proj=nowhere").is_err());
+        assert_eq!(definition(64_998), None);
+        // What is known stays.
+        define(2056, "+proj=longlat +datum=WGS84").unwrap();
+        assert_eq!(is_geographic(2056), Some(false));
     }
 
     #[test]

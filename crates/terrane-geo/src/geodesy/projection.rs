@@ -22,7 +22,14 @@ fn is_shifted_wrongly(definition: &str) -> bool {
 }
 
 fn system(epsg: u16) -> Result<Proj, GeodesyError> {
-    let definition = definition(epsg).ok_or(GeodesyError::UnknownSystem { epsg })?;
+    parse(
+        epsg,
+        &definition(epsg).ok_or(GeodesyError::UnknownSystem { epsg })?,
+    )
+}
+
+/// The system of a definition, which must be one that is converted rightly.
+pub(super) fn parse(epsg: u16, definition: &str) -> Result<Proj, GeodesyError> {
     if is_shifted_wrongly(definition) {
         return Err(GeodesyError::Inexact { epsg });
     }

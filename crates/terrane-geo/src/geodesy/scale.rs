@@ -41,7 +41,8 @@ impl GroundScale {
                 .ok_or(GeodesyError::UnknownUnit { code })?
                 .metres(),
         };
-        let definition = crs.horizontal_epsg().and_then(definition).unwrap_or("");
+        let definition = crs.horizontal_epsg().and_then(definition);
+        let definition = definition.as_deref().unwrap_or("");
         if parameter(definition, "+proj=") != Some("merc") {
             return Ok(Self::Constant(unit_m));
         }

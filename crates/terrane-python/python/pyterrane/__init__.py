@@ -22,9 +22,10 @@ has a codec for Zarr, ``pyterrane.shards`` encodes in independent pieces, ``pyte
 from pyterrane._convert import Report, decode, derive, encode, info, verify
 from pyterrane._opener import TiffFile, opener
 from pyterrane._pyterrane import TerraneError, __version__, has_networks
-from pyterrane._terrain import Terrain, open
+from pyterrane._terrain import Contour, Terrain, open
 
 __all__ = [
+    "Contour",
     "Report",
     "Terrain",
     "TerraneError",

@@ -83,6 +83,15 @@ class File:
         dtype: str | None,
     ) -> tuple[NDArray[np.floating[Any]], _Transform]: ...
     def derive(self, product: str, mode: str) -> NDArray[np.float32]: ...
+    def contours(
+        self,
+        interval: float,
+        base: float,
+        bbox: _Box | None,
+        level: int,
+        min_length: float,
+        index: int,
+    ) -> list[tuple[float, bool, NDArray[np.float64]]]: ...
     def sample(
         self, name: str, x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -50,6 +50,22 @@ def open(
     return Terrain(
         path, model=model, jobs=jobs, memory_limit=memory_limit, remote_timeout=remote_timeout
     )
+
+
+class Contour(NamedTuple):
+    """A contour line."""
+
+    height: float
+    """In metres."""
+    index: bool
+    """Whether it is one of those that maps draw bold."""
+    points: NDArray[np.float64]
+    """Points of the map, a row for each: x and y."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it ends where it starts."""
+        return len(self.points) > 3 and bool((self.points[0] == self.points[-1]).all())
 
 
 class Terrain:
@@ -282,6 +298,34 @@ class Terrain:
         ((280, 300), dtype('float32'))
         """
         return self._file.derive(product, mode)
+
+    def contours(
+        self,
+        interval: float,
+        *,
+        base: float = 0.0,
+        bbox: tuple[float, float, float, float] | None = None,
+        level: int = 0,
+        min_length: float = 0.0,
+        index: int = 5,
+    ) -> list[Contour]:
+        """Contour lines of the continuous surface, ``interval`` metres apart, counted from ``base``.
+
+        A line has its height, whether it is an index line, which every fifth is (every ``index``-th, 0 for none), and an array of
+        points of the map, x and y, with the higher ground on the right. A closed line ends with its first point; others end at
+        the edge of the raster, of the ``bbox`` or of the data. ``level`` takes the coarser surface of an overview; lines
+        shorter than ``min_length`` metres on the ground are left out.
+
+        >>> import pyterrane
+        >>> terrain = pyterrane.open("dem.trn")
+        >>> line = terrain.contours(10, min_length=100)[0]
+        >>> line.points.shape[1], float(line.height) % 10
+        (2, 0.0)
+        >>> bool(abs(terrain.height(*line.points[5]) - line.height) < 1e-3)
+        True
+        """
+        lines = self._file.contours(interval, base, bbox, level, min_length, index)
+        return [Contour(*line) for line in lines]
 
     def _sample(self, name: str, x: ArrayLike, y: ArrayLike) -> Any:
         xs, ys = np.broadcast_arrays(_numbers(x), _numbers(y))

@@ -22,10 +22,7 @@ const HEADER: &str = "dataset.json";
 const TILES: &str = "tiles.csv";
 const HEIGHTS: &str = "heights.f32";
 /// What can be replaced by a dataset: another.
-const KIND: FolderKind = FolderKind {
-    name: "a tile dataset",
-    files: &[HEADER, TILES, HEIGHTS],
-};
+const KIND: FolderKind = FolderKind::of_files("a tile dataset", &[HEADER, TILES, HEIGHTS]);
 
 /// A raster that tiles were cut from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

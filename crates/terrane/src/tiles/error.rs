@@ -38,6 +38,19 @@ pub enum TileError {
         /// The last.
         last: u8,
     },
+    /// Heights that contour lines cannot be drawn at.
+    #[error(transparent)]
+    Levels(#[from] crate::contour::LevelsError),
+    /// More contour lines than a tile should hold.
+    #[error(
+        "an interval of {interval} m gives more than {most} points of contour lines in this tile: take a larger one"
+    )]
+    TooManyLines {
+        /// The interval in metres.
+        interval: f64,
+        /// Points of lines at most.
+        most: usize,
+    },
     /// A picture that cannot be written as PNG.
     #[error("a tile cannot be encoded")]
     Png(#[from] png::EncodingError),
@@ -53,6 +66,13 @@ pub enum TileError {
     /// The file.
     #[error(transparent)]
     Terrain(#[from] terrane_codec::Error),
+}
+
+impl TileError {
+    /// Whether bytes are missing that the file's source reads later; the same may be asked again then.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Self::Terrain(error) if error.is_pending())
+    }
 }
 
 /// The result of drawing a tile.

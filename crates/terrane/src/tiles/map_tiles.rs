@@ -68,6 +68,7 @@ pub struct MapTiles {
     affine: Affine,
     inverse: InverseTransform,
     to_own: Projection,
+    from_own: Projection,
     scale: GroundScale,
     /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
     native_zoom: f64,
@@ -124,6 +125,8 @@ impl MapTiles {
         let size = blocks.size(0);
         let bounds = bounds(&affine, size, &from_own)?;
         let scale = GroundScale::of(&georeference.crs)?;
+        let middle = affine.apply(size.0 as f64 / 2.0, size.1 as f64 / 2.0);
+        let middle = from_own.apply(middle.0, middle.1)?;
         let mut tiles = Self {
             terrain: None,
             original: None,
@@ -138,11 +141,12 @@ impl MapTiles {
             affine,
             inverse,
             to_own,
+            from_own,
             scale,
             native_zoom: 0.0,
             first_zoom: 0,
         };
-        let density = tiles.pixels_per_square(&from_own)?;
+        let density = tiles.pixels_per_square(middle)?;
         tiles.native_zoom = (density / 256.0).log2();
         let across = size.0.max(size.1) as f64;
         let zoom = |value: f64| value.clamp(0.0, f64::from(MAX_ZOOM)) as u8;
@@ -160,11 +164,8 @@ impl MapTiles {
     }
 
     /// Pixels of the raster across the whole Web Mercator square, were all as at its middle.
-    fn pixels_per_square(&self, from_own: &Projection) -> Result<f64> {
+    fn pixels_per_square(&self, (longitude, latitude): (f64, f64)) -> Result<f64> {
         const STEP: f64 = 1e-7;
-        let (width, height) = self.blocks.size(0);
-        let (x, y) = self.affine.apply(width as f64 / 2.0, height as f64 / 2.0);
-        let (longitude, latitude) = from_own.apply(x, y)?;
         let middle = position(longitude, latitude);
         let at = |east: f64, south: f64| {
             let (longitude, latitude) = degrees(middle.0 + east, middle.1 + south);
@@ -243,7 +244,7 @@ impl MapTiles {
     }
 
     /// The level whose pixels are nearest in size to those of a tile; the same for all tiles of a zoom.
-    fn level(&self, z: u8, side: usize) -> u8 {
+    pub(super) fn level(&self, z: u8, side: usize) -> u8 {
         let zoom = f64::from(z) + (side as f64 / 256.0).log2();
         (self.native_zoom - zoom)
             .round()
@@ -263,7 +264,7 @@ impl MapTiles {
     }
 
     /// The error bound of the file or, without one, the error that it states; `None` where nothing was lost.
-    fn stated_error_m(&self) -> Option<f64> {
+    pub(super) fn stated_error_m(&self) -> Option<f64> {
         let header = self.terrain.as_ref()?.header();
         match header.bound {
             ErrorBound::MaxError(bound) => Some(bound),
@@ -287,19 +288,41 @@ impl MapTiles {
         side: usize,
         deadline: Deadline,
     ) -> Result<(Vec<PixelPosition>, Option<Patch>)> {
+        let positions = self.positions(tile, side)?;
+        let patch = self.patch_around(self.level(tile.z, side), &positions, deadline)?;
+        Ok((positions, patch))
+    }
+
+    /// Positions of a tile's pixels in the raster; none where they have nothing in common.
+    pub(super) fn positions(&self, tile: MapTile, side: usize) -> Result<Vec<PixelPosition>> {
         if !self.meets(tile) {
-            return Ok((Vec::new(), None));
+            return Ok(Vec::new());
         }
         if tile.z < self.first_zoom {
             return Err(TileError::TooCoarse);
         }
         let convert = |longitude, latitude| self.pixel(longitude, latitude);
-        let positions = Frame::new(tile, side).positions(self.bounds, &convert);
-        let patch = self.patch_around(self.level(tile.z, side), &positions, deadline)?;
-        Ok((positions, patch))
+        Ok(Frame::new(tile, side).positions(self.bounds, &convert))
     }
 
-    fn patch_around(
+    /// Columns and rows of a level.
+    pub(super) fn size(&self, level: u8) -> (usize, usize) {
+        self.blocks.size(level)
+    }
+
+    /// Pixels of the raster across one of a tile of a zoom.
+    pub(super) fn pixels_across(&self, z: u8, side: usize) -> f64 {
+        (self.native_zoom - f64::from(z)).exp2() * 256.0 / side as f64
+    }
+
+    /// Longitude and latitude of a position in the raster; `None` where it has none.
+    pub(super) fn longitude_latitude(&self, [column, row]: PixelPosition) -> Option<(f64, f64)> {
+        let (x, y) = self.affine.apply(column, row);
+        self.from_own.apply(x, y).ok()
+    }
+
+    /// The pixels of a level around positions.
+    pub(super) fn patch_around(
         &self,
         level: u8,
         positions: &[PixelPosition],

@@ -1,19 +1,18 @@
 //! A part of a level put together from blocks, and the continuous surface through it.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use terrane_codec::format::{LevelTile, TileId};
-use terrane_codec::kernel::{PixelJet, interpolate_4x4, interpolate_4x4_height};
-use terrane_codec::tiling::Tiling;
+use terrane_codec::format::{LevelTile, TileId, Window};
+use terrane_codec::kernel::PixelJet;
+use terrane_codec::pixels::Pixels;
 
 use super::TileError;
 use super::blocks::{Block, Blocks};
 use super::error::Result;
 use super::warp::PixelPosition;
 
-/// Pixels around the asked ones: the kernel needs two, and what continues it beyond the data looks one further.
-const MARGIN: isize = 4;
+/// Pixels around the asked ones.
+const MARGIN: isize = Pixels::<f32>::MARGIN.cast_signed();
 /// No patch has more pixels: a level is chosen so that a tile takes a few hundred across, wherever the file lies.
 const MAX_PIXELS: usize = 1 << 22;
 
@@ -31,17 +30,9 @@ type Read<'a> = dyn FnMut(LevelTile) -> Result<Option<Arc<Block>>> + 'a;
 
 /// Pixels of one level around some positions.
 pub(super) struct Patch {
-    left: isize,
-    top: isize,
-    width: usize,
-    height: usize,
-    /// Heights of tiles with data; NaN outside.
-    heights: Vec<f32>,
-    /// Pixels that have data themselves.
-    is_valid: Vec<bool>,
+    pixels: Pixels<f32>,
     /// Pixels of full resolution across one of the level.
     scale: f64,
-    tiling: Tiling,
 }
 
 impl Patch {
@@ -63,69 +54,51 @@ impl Patch {
         if width.saturating_mul(height) > MAX_PIXELS {
             return Err(TileError::TooCoarse);
         }
-        let mut patch = Self {
-            left,
-            top,
-            width,
-            height,
-            heights: vec![f32::NAN; width * height],
-            is_valid: vec![false; width * height],
-            scale,
-            tiling: blocks.tiling(level),
-        };
-        patch.paste(blocks, level, read)?;
-        Ok(Some(patch))
-    }
-
-    fn paste(&mut self, blocks: &Blocks, level: u8, read: &mut Read) -> Result<()> {
-        let side = blocks.side();
+        let tiling = blocks.tiling(level);
         let inside = |start: isize, length: usize, size: usize| {
             let end = (start + length.cast_signed()).clamp(0, size.cast_signed());
             start.max(0).cast_unsigned()..end.cast_unsigned()
         };
-        let columns = inside(self.left, self.width, self.tiling.width);
-        let rows = inside(self.top, self.height, self.tiling.height);
-        for block_row in rows.start / side..rows.end.div_ceil(side) {
-            for block_column in columns.start / side..columns.end.div_ceil(side) {
-                let id = TileId {
-                    column: block_column,
-                    row: block_row,
-                };
+        let columns = inside(left, width, tiling.width);
+        let rows = inside(top, height, tiling.height);
+        let mut pixels = Pixels::missing(tiling, left, top, width, height);
+        let side = blocks.side();
+        let mut pending = None;
+        for row in rows.start / side..rows.end.div_ceil(side) {
+            for column in columns.start / side..columns.end.div_ceil(side) {
+                let id = TileId { column, row };
                 let tile = LevelTile { level, id };
-                let Some(block) = read(tile)? else {
-                    continue;
-                };
-                let window = blocks.window(tile);
-                let from = columns.start.max(window.column);
-                let to = columns.end.min(window.column + window.width);
-                for row in rows.start.max(window.row)..rows.end.min(window.row + window.height) {
-                    let source = (row - window.row) * block.width + from - window.column;
-                    let target = (row.cast_signed() - self.top).cast_unsigned() * self.width
-                        + (from.cast_signed() - self.left).cast_unsigned();
-                    let count = to - from;
-                    let heights = &block.heights[source..source + count];
-                    self.heights[target..target + count].copy_from_slice(heights);
-                    for index in 0..count {
-                        let is_missing = block
-                            .missing
-                            .as_ref()
-                            .is_some_and(|missing| missing[source + index]);
-                        self.is_valid[target + index] = !is_missing;
+                let block = match read(tile) {
+                    // All that is to be read should be known at once.
+                    Err(error) if error.is_pending() => {
+                        pending = Some(error);
+                        None
                     }
+                    outcome => outcome?,
+                };
+                if let Some(block) = block {
+                    let window = Window {
+                        width: block.width,
+                        ..blocks.window(tile)
+                    };
+                    pixels.paste(window, &block.heights, block.missing.as_deref());
                 }
             }
         }
-        Ok(())
+        pending.map_or(Ok(Some(Self { pixels, scale })), Err)
+    }
+
+    /// The pixels themselves, in which positions count pixels of the level.
+    pub(super) fn pixels(&self) -> &Pixels<f32> {
+        &self.pixels
     }
 
     /// The surface at a position in pixels of full resolution, derivatives per pixel of full resolution; `None` where there
     /// is no data.
     pub(super) fn jet(&self, position: PixelPosition) -> Option<PixelJet> {
-        let (column, row) = self.valid(position)?;
-        let jet = match self.samples(column, row) {
-            Some((samples, x, y)) => interpolate_4x4(&samples, x, y),
-            None => self.beside_data(column, row)?,
-        };
+        let jet = self
+            .pixels
+            .jet(position[0] / self.scale, position[1] / self.scale)?;
         let (first, second) = (1.0 / self.scale, 1.0 / (self.scale * self.scale));
         Some(PixelJet {
             value: jet.value,
@@ -139,67 +112,8 @@ impl Patch {
 
     /// The height at a position in pixels of full resolution; `None` where there is no data.
     pub(super) fn height(&self, position: PixelPosition) -> Option<f64> {
-        let (column, row) = self.valid(position)?;
-        match self.samples(column, row) {
-            Some((samples, x, y)) => Some(interpolate_4x4_height(&samples, x, y)),
-            None => Some(self.beside_data(column, row)?.value),
-        }
-    }
-
-    /// The position in pixels of the level; `None` where there is no data.
-    fn valid(&self, position: PixelPosition) -> Option<(f64, f64)> {
-        let (column, row) = (position[0] / self.scale, position[1] / self.scale);
-        let pixel = self.tiling.pixel(column, row)?;
-        self.is_valid[self.index(pixel)?].then_some((column, row))
-    }
-
-    fn index(&self, (column, row): (usize, usize)) -> Option<usize> {
-        let column = usize::try_from(column.cast_signed() - self.left).ok()?;
-        let row = usize::try_from(row.cast_signed() - self.top).ok()?;
-        (column < self.width && row < self.height).then_some(row * self.width + column)
-    }
-
-    /// The height at a pixel centre; `None` where its tile has no data.
-    fn known(&self, pixel: (usize, usize)) -> Option<f64> {
-        let height = self.heights[self.index(pixel)?];
-        (!height.is_nan()).then_some(height.into())
-    }
-
-    /// The 4×4 heights around a position, and where it lies between the middle ones; `None` where one of them is beyond
-    /// the data. The tiles of all of them have the same surface there, so that nothing needs to be blended.
-    fn samples(&self, column: f64, row: f64) -> Option<([[f64; 4]; 4], f64, f64)> {
-        let (column, row) = (column - 0.5, row - 0.5);
-        let (left, top) = (column.floor(), row.floor());
-        let start = (left as isize - 1 - self.left).cast_unsigned()
-            + (top as isize - 1 - self.top).cast_unsigned() * self.width;
-        let samples = [0, 1, 2, 3].map(|tap_row| {
-            let from = start + tap_row * self.width;
-            let row = &self.heights[from..from + 4];
-            [row[0], row[1], row[2], row[3]].map(f64::from)
-        });
-        let is_complete = !samples.as_flattened().iter().any(|height| height.is_nan());
-        is_complete.then_some((samples, column - left, row - top))
-    }
-
-    /// The surface where the kernel reaches beyond the data.
-    fn beside_data(&self, column: f64, row: f64) -> Option<PixelJet> {
-        let pixel = self.tiling.pixel(column, row)?;
-        let blended = self.tiling.blend(column, row, |tile| {
-            let window = self.tiling.window(tile);
-            let nearest = (
-                pixel
-                    .0
-                    .clamp(window.column, window.column + window.width - 1),
-                pixel.1.clamp(window.row, window.row + window.height - 1),
-            );
-            if self.known(nearest).is_none() {
-                return Ok(None);
-            }
-            let known = |column, row| Ok::<_, Infallible>(self.known((column, row)));
-            self.tiling.kernel(tile, column, row, known).map(Some)
-        });
-        let Ok(jet) = blended;
-        jet
+        self.pixels
+            .height(position[0] / self.scale, position[1] / self.scale)
     }
 }
 
