@@ -247,7 +247,14 @@ fn contour_lines_are_written_and_served() {
     let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
     run(&["generate", "dem.tif", "--size", "300x270", "--seed", "3"]);
     run(&["encode", "dem.tif", "x.trn", "--tile", "64"]);
-    let report = run(&["contour", "x.trn", "x.geojson", "--interval", "10", "--json"]);
+    let report = run(&[
+        "contour",
+        "x.trn",
+        "x.geojson",
+        "--interval",
+        "10",
+        "--json",
+    ]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let lines = features(folder.path(), "x.geojson");
     assert_eq!(report["lines"], lines.len());
@@ -256,14 +263,33 @@ fn contour_lines_are_written_and_served() {
     assert!(lines.len() > 5 && lines.iter().all(|(height, _)| height % 10.0 == 0.0));
     // The same lines whatever the number of threads, and in every format.
     let once = std::fs::read(folder.path().join("x.geojson")).unwrap();
-    run(&["contour", "x.trn", "y.geojson", "--interval", "10", "--jobs", "1"]);
-    assert_eq!(std::fs::read(folder.path().join("y.geojson")).unwrap(), once);
+    run(&[
+        "contour",
+        "x.trn",
+        "y.geojson",
+        "--interval",
+        "10",
+        "--jobs",
+        "1",
+    ]);
+    assert_eq!(
+        std::fs::read(folder.path().join("y.geojson")).unwrap(),
+        once
+    );
     let flat = run(&["contour", "x.trn", "x.fgb", "--interval", "10", "--json"]);
     let flat: serde_json::Value = serde_json::from_str(&flat).unwrap();
     assert_eq!(flat["points"], report["points"]);
     let bytes = std::fs::read(folder.path().join("x.fgb")).unwrap();
     assert_eq!(bytes[..4], *b"fgb\x03");
-    run(&["contour", "x.trn", "x.geojsonl", "--interval", "10", "--crs", "own"]);
+    run(&[
+        "contour",
+        "x.trn",
+        "x.geojsonl",
+        "--interval",
+        "10",
+        "--crs",
+        "own",
+    ]);
     let text = std::fs::read_to_string(folder.path().join("x.geojsonl")).unwrap();
     assert_eq!(text.lines().count(), lines.len());
     for line in text.lines() {
@@ -271,12 +297,24 @@ fn contour_lines_are_written_and_served() {
     }
     for (arguments, words) in [
         (&["x.geojson", "--interval", "10"][..], "exists"),
-        (&["z.geojson", "--interval", "0"], "--interval must be above 0, not 0"),
+        (
+            &["z.geojson", "--interval", "0"],
+            "--interval must be above 0, not 0",
+        ),
         (&["z.geojson", "--interval", "1e-7"], "heights from"),
-        (&["z.shp", "--interval", "10"], "lines are written as .geojson"),
+        (
+            &["z.shp", "--interval", "10"],
+            "lines are written as .geojson",
+        ),
         (&["z.tif", "--interval", "10"], "z.tif"),
-        (&["z.fgb", "--interval", "10", "--level", "9"], "there is no level 9"),
-        (&["z.fgb", "--interval", "10", "--bbox", "0,0,1,1"], "outside the raster"),
+        (
+            &["z.fgb", "--interval", "10", "--level", "9"],
+            "there is no level 9",
+        ),
+        (
+            &["z.fgb", "--interval", "10", "--bbox", "0,0,1,1"],
+            "outside the raster",
+        ),
     ] {
         let arguments = [&["contour", "x.trn"][..], arguments].concat();
         let complaint = complaint(folder.path(), &arguments);
@@ -339,10 +377,16 @@ fn serve_contours(folder: &Path) {
     let (u, v) = terrane::tiles::position(longitude, latitude);
     let place = |at: f64| (at * f64::from(1_u32 << z)) as u64;
     let tile = description["tiles"][0].as_str().unwrap();
-    assert!(tile.starts_with(&address) && tile.ends_with(".mvt?interval=2.5"), "{tile}");
+    assert!(
+        tile.starts_with(&address) && tile.ends_with(".mvt?interval=2.5"),
+        "{tile}"
+    );
     let path = format!("/x/contours/{z}/{}/{}.mvt?interval=2.5", place(u), place(v));
     let (status, kind, tag, body) = get(&path, "");
-    assert_eq!((status, kind.as_str()), (200, "application/vnd.mapbox-vector-tile"));
+    assert_eq!(
+        (status, kind.as_str()),
+        (200, "application/vnd.mapbox-vector-tile")
+    );
     // A layer of the name; what is in it is tested where it is made.
     assert!(body.len() > 100 && body.windows(8).any(|word| word == b"contours"));
     assert_eq!(get(&path, &tag).0, 304);

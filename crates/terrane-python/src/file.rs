@@ -28,6 +28,9 @@ pub(crate) struct File {
     jobs: usize,
 }
 
+/// A contour line: its height, whether it is an index line, and its points.
+type Contour<'py> = (f64, bool, Bound<'py, PyArray2<f64>>);
+
 /// Six numbers in rasterio's order.
 fn numbers(affine: &Affine) -> [f64; 6] {
     [
@@ -238,7 +241,7 @@ impl File {
         level: u8,
         min_length: f64,
         index: u32,
-    ) -> PyResult<Vec<(f64, bool, Bound<'py, PyArray2<f64>>)>> {
+    ) -> PyResult<Vec<Contour<'py>>> {
         let (interval, base) = heights;
         let contouring = Contouring {
             interval,

@@ -18,6 +18,7 @@ mod mvt;
 mod patch;
 mod picture;
 mod render;
+mod simplify;
 mod warp;
 
 pub use cache::BlockCache;
