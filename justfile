@@ -58,6 +58,12 @@ test-gdal:
     python3 crates/terrane-geo/tests/check_cogs.py "$folder/cogs"
     python3 crates/terrane-geo/tests/check_derivatives.py "$folder/derivatives"
 
+# Contour lines beside those of gdal_contour on a smooth terrain, and their heights; says so where gdal_contour (Debian: gdal-bin)
+# is not installed. Needs Python.
+test-contours:
+    cargo build --release -p terrane-cli --no-default-features
+    python3 tools/contours.py check "${CARGO_TARGET_DIR:-target}/release/terrane"
+
 # A raster of 20000×20000 pixels in less than 300 MB of memory.
 test-large:
     cargo test --release -p terrane-geo --test rasters -- --ignored --nocapture a_raster_of_400_million_pixels

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -256,4 +257,185 @@ fn commands_of_the_full_program_are_named_as_such() {
     );
     let text = complaint(folder.path(), &["encod", "a.tif", "b.trn"]);
     assert!(text.contains("there is no command `encod`"), "{text}");
+}
+
+/// What a file of lines holds: heights, and whether each line is closed.
+fn features(folder: &Path, name: &str) -> Vec<(f64, bool)> {
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    let collection: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let features = collection["features"].as_array().unwrap().iter();
+    features
+        .map(|feature| {
+            let points = feature["geometry"]["coordinates"].as_array().unwrap();
+            (
+                feature["properties"]["height_m"].as_f64().unwrap(),
+                points.len() > 3 && points.first() == points.last(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn contour_lines_are_written_and_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
+    run(&["generate", "dem.tif", "--size", "300x270", "--seed", "3"]);
+    run(&["encode", "dem.tif", "x.trn", "--tile", "64"]);
+    let report = run(&[
+        "contour",
+        "x.trn",
+        "x.geojson",
+        "--interval",
+        "10",
+        "--json",
+    ]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let lines = features(folder.path(), "x.geojson");
+    assert_eq!(report["lines"], lines.len());
+    let closed = lines.iter().filter(|(_, is_closed)| *is_closed).count();
+    assert_eq!(report["closed"], closed);
+    assert!(lines.len() > 5 && lines.iter().all(|(height, _)| height % 10.0 == 0.0));
+    // The same lines whatever the number of threads, and in every format.
+    let once = std::fs::read(folder.path().join("x.geojson")).unwrap();
+    run(&[
+        "contour",
+        "x.trn",
+        "y.geojson",
+        "--interval",
+        "10",
+        "--jobs",
+        "1",
+    ]);
+    assert_eq!(
+        std::fs::read(folder.path().join("y.geojson")).unwrap(),
+        once
+    );
+    let flat = run(&["contour", "x.trn", "x.fgb", "--interval", "10", "--json"]);
+    let flat: serde_json::Value = serde_json::from_str(&flat).unwrap();
+    assert_eq!(flat["points"], report["points"]);
+    let bytes = std::fs::read(folder.path().join("x.fgb")).unwrap();
+    assert_eq!(bytes[..4], *b"fgb\x03");
+    run(&[
+        "contour",
+        "x.trn",
+        "x.geojsonl",
+        "--interval",
+        "10",
+        "--crs",
+        "own",
+    ]);
+    let text = std::fs::read_to_string(folder.path().join("x.geojsonl")).unwrap();
+    assert_eq!(text.lines().count(), lines.len());
+    for line in text.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+    for (arguments, words) in [
+        (&["x.geojson", "--interval", "10"][..], "exists"),
+        (
+            &["z.geojson", "--interval", "0"],
+            "--interval must be above 0, not 0",
+        ),
+        (&["z.geojson", "--interval", "1e-7"], "heights from"),
+        (
+            &["z.shp", "--interval", "10"],
+            "lines are written as .geojson",
+        ),
+        (&["z.tif", "--interval", "10"], "z.tif"),
+        (
+            &["z.fgb", "--interval", "10", "--level", "9"],
+            "there is no level 9",
+        ),
+        (
+            &["z.fgb", "--interval", "10", "--bbox", "0,0,1,1"],
+            "outside the raster",
+        ),
+    ] {
+        let arguments = [&["contour", "x.trn"][..], arguments].concat();
+        let complaint = complaint(folder.path(), &arguments);
+        assert!(complaint.contains(words), "{arguments:?}: {complaint}");
+    }
+    assert!(!folder.path().join("z.geojson").exists());
+    serve_contours(folder.path());
+}
+
+/// Ends a server that a test started.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve_contours(folder: &Path) {
+    let mut server = Server(
+        Command::new(env!("CARGO_BIN_EXE_terrane"))
+            .current_dir(folder)
+            .args(["serve", "--port", "0", "--json", "x.trn"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut line = String::new();
+    let out = server.0.stdout.as_mut().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = started["address"].as_str().unwrap().to_owned();
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .build();
+    let agent = ureq::Agent::new_with_config(config);
+    let get = |path: &str, tag: &str| {
+        let request = agent.get(format!("{address}{path}"));
+        let mut answer = request.header("if-none-match", tag).call().unwrap();
+        let header = |name: &str| {
+            let value = answer.headers().get(name);
+            value.map_or(String::new(), |value| value.to_str().unwrap().to_owned())
+        };
+        let (kind, tag) = (header("content-type"), header("etag"));
+        let body = answer.body_mut().read_to_vec().unwrap();
+        (answer.status().as_u16(), kind, tag, body)
+    };
+    let (_, _, _, body) = get("/x/contours?interval=2.5", "");
+    let description: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(description["vector_layers"][0]["id"], "contours");
+    let zoom = description["maxzoom"].as_u64().unwrap();
+    assert_eq!(description["interval_m_by_zoom"][zoom.to_string()], 2.5);
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let (longitude, latitude) = (
+        number(&description["center"][0]),
+        number(&description["center"][1]),
+    );
+    let z = zoom - 2;
+    let (u, v) = terrane::tiles::position(longitude, latitude);
+    let place = |at: f64| (at * f64::from(1_u32 << z)) as u64;
+    let tile = description["tiles"][0].as_str().unwrap();
+    assert!(
+        tile.starts_with(&address) && tile.ends_with(".mvt?interval=2.5"),
+        "{tile}"
+    );
+    let path = format!("/x/contours/{z}/{}/{}.mvt?interval=2.5", place(u), place(v));
+    let (status, kind, tag, body) = get(&path, "");
+    assert_eq!(
+        (status, kind.as_str()),
+        (200, "application/vnd.mapbox-vector-tile")
+    );
+    // A layer of the name; what is in it is tested where it is made.
+    assert!(body.len() > 100 && body.windows(8).any(|word| word == b"contours"));
+    assert_eq!(get(&path, &tag).0, 304);
+    assert_ne!(get(&path.replace("2.5", "5"), "").2, tag);
+    for (path, status) in [
+        (path.replace("2.5", "0"), 400),
+        (path.replace("2.5", "deep"), 400),
+        (path.replace("2.5", "1e-9"), 400),
+        (path.replace(".mvt", ".png"), 400),
+        ("/x/contours/3/9/0.mvt".into(), 400),
+        ("/y/contours".into(), 404),
+    ] {
+        let (found, _, _, body) = get(&path, "");
+        assert_eq!(found, status, "{path}");
+        let failure: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert!(failure["error"].as_str().unwrap().len() > 10);
+    }
 }

@@ -28,6 +28,9 @@ pub(crate) struct File {
     jobs: usize,
 }
 
+/// A contour line: its height, whether it is an index line, and its points.
+type Contour<'py> = (f64, bool, Bound<'py, PyArray2<f64>>);
+
 /// Six numbers in rasterio's order.
 fn numbers(affine: &Affine) -> [f64; 6] {
     [
@@ -229,17 +232,17 @@ impl File {
         array(py, values, (height as usize, width as usize))
     }
 
-    /// Contour lines: their heights, whether they are index lines, and their points of the map.
+    /// Contour lines, so far apart from a height on: their heights, whether they are index lines, and their points of the map.
     fn contours<'py>(
         &self,
         py: Python<'py>,
-        interval: f64,
-        base: f64,
+        heights: (f64, f64),
         bbox: Option<[f64; 4]>,
         level: u8,
         min_length: f64,
         index: u32,
-    ) -> PyResult<Vec<(f64, bool, Bound<'py, PyArray2<f64>>)>> {
+    ) -> PyResult<Vec<Contour<'py>>> {
+        let (interval, base) = heights;
         let contouring = Contouring {
             interval,
             base,

@@ -67,6 +67,29 @@ def test_both_modes_have_the_slope_of_a_plane(tmp_path):
         np.testing.assert_allclose(aspect, np.degrees(np.arctan2(-0.3, 0.4)) % 360, rtol=1e-4)
 
 
+def test_contours_lie_on_the_surface_and_end_at_edges_alone(trn):
+    terrain = pyterrane.open(trn)
+    lines = terrain.contours(5)
+    assert {line.height for line in lines} == set(np.arange(465, 541, 5.0)) & {line.height for line in lines}
+    assert all(line.index == (line.height % 25 == 0) for line in lines)
+    left, bottom, right, top = terrain.bounds
+    for line in lines:
+        x, y = line.points.T
+        assert np.abs(terrain.height(x, y) - line.height).max() < 1e-3
+        if not line.closed:
+            for end in (line.points[0], line.points[-1]):
+                is_edge = end[0] in (left, right) or end[1] in (bottom, top)
+                around = [terrain.height(end[0] + dx, end[1] + dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
+                assert is_edge or np.isnan(around).any()
+    assert sum(line.closed for line in lines) > 3
+    box = (left + 20.3, bottom + 30.1, left + 60.7, bottom + 90.2)
+    inside = np.concatenate([line.points for line in terrain.contours(5, bbox=box)])
+    assert inside.min(axis=0) == pytest.approx(box[:2], abs=1e-6) and inside.max(axis=0) == pytest.approx(box[2:], abs=1e-6)
+    assert len(terrain.contours(5, min_length=50)) < len(lines)
+    with pytest.raises(ValueError, match="`interval` must be above 0"):
+        terrain.contours(0)
+
+
 def test_unknown_products_and_modes_are_named(trn, tmp_path):
     def derive(product, mode="analytic"):
         pyterrane.derive(trn, tmp_path / "x.tif", product=product, mode=mode)

@@ -85,8 +85,7 @@ class File:
     def derive(self, product: str, mode: str) -> NDArray[np.float32]: ...
     def contours(
         self,
-        interval: float,
-        base: float,
+        heights: tuple[float, float],
         bbox: _Box | None,
         level: int,
         min_length: float,

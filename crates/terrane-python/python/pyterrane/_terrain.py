@@ -324,7 +324,7 @@ class Terrain:
         >>> bool(abs(terrain.height(*line.points[5]) - line.height) < 1e-3)
         True
         """
-        lines = self._file.contours(interval, base, bbox, level, min_length, index)
+        lines = self._file.contours((interval, base), bbox, level, min_length, index)
         return [Contour(*line) for line in lines]
 
     def _sample(self, name: str, x: ArrayLike, y: ArrayLike) -> Any:

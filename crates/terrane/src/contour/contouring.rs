@@ -85,16 +85,12 @@ impl Contouring {
             let done = (rows.end - cells.rows().start) as u64;
             let traced = in_parallel(blocks.len(), threads, &|index| {
                 let columns = blocks[index].clone();
-                match surface {
-                    Some(surface) => {
-                        let field = TokenField { surface, pixels };
-                        trace(&field, cells, columns, rows.clone(), levels)
-                    }
-                    None => {
-                        let Ok(chains) = trace(pixels, cells, columns, rows.clone(), levels);
-                        Ok(chains)
-                    }
+                if let Some(surface) = surface {
+                    let field = TokenField { surface, pixels };
+                    return trace(&field, cells, columns, rows.clone(), levels);
                 }
+                let Ok(chains) = trace(pixels, cells, columns, rows.clone(), levels);
+                Ok(chains)
             })?;
             for chain in traced.into_iter().flatten() {
                 if let Some(line) = joiner.add(chain) {

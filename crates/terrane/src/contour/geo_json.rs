@@ -33,7 +33,7 @@ impl GeoJson {
         epsg: Option<u16>,
         is_degrees: bool,
         is_lines: bool,
-    ) -> Result<Self> {
+    ) -> Self {
         let mut text = Vec::with_capacity(2 * BUFFER);
         if !is_lines {
             text.extend(b"{\"type\":\"FeatureCollection\",\"name\":\"contours\",");
@@ -47,7 +47,7 @@ impl GeoJson {
             }
             text.extend(b"\"features\":[");
         }
-        Ok(Self {
+        Self {
             file,
             path: path.to_owned(),
             text,
@@ -58,21 +58,20 @@ impl GeoJson {
             },
             is_lines,
             is_first: true,
-        })
+        }
     }
 
     /// Adds a line.
     pub(super) fn add(&mut self, line: &ContourLine) -> Result<()> {
         let between: &[u8] = match (self.is_lines, self.is_first) {
             (true, true) => b"",
-            (true, false) => b"\n",
-            (false, true) => b"\n",
             (false, false) => b",\n",
+            _ => b"\n",
         };
         self.is_first = false;
         self.text.extend(between);
         let head = format!(
-            "{{\"type\":\"Feature\",\"properties\":{{\"height_m\":{},\"index\":{}}},\"geometry\":{{\"type\":\"LineString\",\"coordinates\":[",
+            "{{\"type\":\"Feature\",\"properties\":{{\"height_m\":{:?},\"index\":{}}},\"geometry\":{{\"type\":\"LineString\",\"coordinates\":[",
             shortest(line.height),
             line.is_index
         );

@@ -4,7 +4,13 @@ use terrane_codec::format::Window;
 use terrane_codec::pixels::Pixels;
 use terrane_codec::tiling::Tiling;
 
-use super::{Cells, Field, Joiner, Levels, Line, Point, trace};
+use terrane_codec::{Resources, Terrain};
+use terrane_geo::{
+    Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
+};
+
+use super::{Cells, ContourLine, Contouring, Field, Joiner, Levels, Line, Point, trace};
+use crate::{Destination, Error, Settings, Target, encode};
 
 const SIDE: usize = 16;
 
@@ -272,4 +278,155 @@ fn parts_meet_at_their_edges() {
     let right = ends([44.7, 0.0], [64.0, 48.0], 44.7);
     assert!(left.len() > 10);
     assert_eq!(left, right);
+}
+
+/// A file of hills with a gap and a tile without data, in tiles of 64.
+fn file(folder: &std::path::Path, y_per_row: f64) -> Terrain {
+    let mut grid = Grid::missing(300, 270);
+    for (index, height) in grid.heights.iter_mut().enumerate() {
+        let (x, y) = ((index % 300) as f64, (index / 300) as f64);
+        let is_gap = (x - 90.0).hypot(y - 150.0) < 17.5
+            || ((128.0..192.0).contains(&x) && (64.0..128.0).contains(&y));
+        if !is_gap {
+            *height = 431.0 + 12.0 * (x / 21.0).sin() * (y / 17.0).cos() + 3.0 * (x / 7.0).sin();
+        }
+    }
+    let affine = Affine {
+        y_per_row,
+        ..Affine::north_up(2_600_000.0, 1_200_000.0, 2.0)
+    };
+    let georeference = Georeference::new(affine, Crs::projected(2056, None));
+    let storage = Storage::metres(SampleType::F32, Some(-9999.0));
+    let raster = MemoryRaster::new("hills", grid, georeference, storage);
+    let path = folder.join("hills.trn");
+    let settings = Settings {
+        tile: Some(64),
+        target: Target::MaxError(0.05),
+        ..Settings::default()
+    };
+    let destination = Destination {
+        out: Output::new(&path, Existing::Replace, Kind::Any),
+        resumable: None,
+        resources: Resources::default(),
+    };
+    let prepared = settings.prepare(destination.resources.memory).unwrap();
+    encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+    crate::open(&path).unwrap()
+}
+
+fn traced(contouring: &Contouring, terrain: &Terrain, jobs: usize) -> Vec<ContourLine> {
+    let mut lines = Vec::new();
+    let mut rows = (0, 0);
+    let progress = &mut |done, total| {
+        assert!(done > rows.0);
+        rows = (done, total);
+        Ok(())
+    };
+    let take = &mut |line| {
+        lines.push(line);
+        Ok(())
+    };
+    contouring.trace(terrain, jobs, progress, take).unwrap();
+    assert_eq!(rows.0, rows.1);
+    lines
+}
+
+#[test]
+fn lines_of_a_file_lie_on_its_surface_and_end_at_its_edges() {
+    let folder = tempfile::tempdir().unwrap();
+    for y_per_row in [-2.0, 2.0] {
+        let terrain = file(folder.path(), y_per_row);
+        let surface = terrain.surface().unwrap();
+        let all = Contouring::every(2.0);
+        let lines = traced(&all, &terrain, 2);
+        assert_eq!(lines, traced(&all, &terrain, 1), "whatever the threads");
+        let closed = lines.iter().filter(|line| line.is_closed()).count();
+        assert!(closed > 20 && closed < lines.len(), "{closed}");
+        let bottom = 1_200_000.0 + 270.0 * y_per_row;
+        for line in &lines {
+            assert_eq!(line.is_index, line.height % 10.0 == 0.0);
+            let mut rise = 0.0;
+            for ends in line.points.windows(2) {
+                let sample = surface.at(ends[0][0], ends[0][1]).unwrap();
+                assert!((sample.height - line.height).abs() < 1e-3);
+                // North is up: the right of (1, 0) is (0, −1).
+                rise += (ends[1][1] - ends[0][1]) * sample.gradient[0]
+                    - (ends[1][0] - ends[0][0]) * sample.gradient[1];
+            }
+            assert!(rise > 0.0);
+            if line.is_closed() {
+                continue;
+            }
+            for [x, y] in [line.points[0], line.points[line.points.len() - 1]] {
+                let is_edge =
+                    [2_600_000.0, 2_600_600.0].contains(&x) || [1_200_000.0, bottom].contains(&y);
+                let mut around = [-2.0, 0.0, 2.0].into_iter().flat_map(|across| {
+                    [-2.0, 0.0, 2.0].map(|down| surface.at(x + across, y + down))
+                });
+                assert!(is_edge || around.any(|sample| sample.is_err()), "{x} {y}");
+            }
+        }
+        let long = Contouring {
+            min_length: 100.0,
+            index: 0,
+            ..all
+        };
+        let long = traced(&long, &terrain, 2);
+        assert!(long.len() < lines.len() && long.iter().all(|line| !line.is_index));
+        let coarse = traced(&Contouring { level: 1, ..all }, &terrain, 2);
+        let points =
+            |lines: &[ContourLine]| -> usize { lines.iter().map(|line| line.points.len()).sum() };
+        let (coarse, fine) = (points(&coarse), points(&lines));
+        assert!(
+            5 * coarse > fine && 4 * coarse < 3 * fine,
+            "{coarse} {fine}"
+        );
+    }
+}
+
+#[test]
+fn lines_of_a_box_end_at_its_edges() {
+    let folder = tempfile::tempdir().unwrap();
+    let terrain = file(folder.path(), -2.0);
+    let surface = terrain.surface().unwrap();
+    let [left, low, right, high] = [2_600_021.3, 1_199_805.1, 2_600_118.2, 1_199_960.4];
+    let part = Contouring {
+        bbox: Some([left, low, right, high]),
+        ..Contouring::every(2.0)
+    };
+    let lines = traced(&part, &terrain, 2);
+    assert!(lines.len() > 5);
+    for line in &lines {
+        for &[x, y] in &line.points {
+            assert!((surface.at(x, y).unwrap().height - line.height).abs() < 1e-3);
+        }
+        if !line.is_closed() {
+            for [x, y] in [line.points[0], line.points[line.points.len() - 1]] {
+                let nearest = [x - left, right - x, y - low, high - y]
+                    .into_iter()
+                    .map(f64::abs)
+                    .fold(f64::INFINITY, f64::min);
+                assert!(nearest < 1e-6, "{x} {y}");
+            }
+        }
+    }
+    let refused = |contouring: Contouring| {
+        contouring
+            .trace(&terrain, 1, &mut |_, _| Ok(()), &mut |_| Ok(()))
+            .unwrap_err()
+    };
+    let all = Contouring::every(2.0);
+    let beside = Some([0.0, 0.0, 1.0, 1.0]);
+    assert!(matches!(
+        refused(Contouring {
+            bbox: beside,
+            ..all
+        }),
+        Error::OutsideBox
+    ));
+    assert!(matches!(
+        refused(Contouring { level: 9, ..all }),
+        Error::NoLevel { .. }
+    ));
+    assert!(matches!(refused(Contouring::every(0.0)), Error::Levels(_)));
 }

@@ -72,7 +72,7 @@ pub struct ContourReport {
 
 enum Writer {
     GeoJson(GeoJson),
-    FlatGeobuf(FlatGeobuf),
+    FlatGeobuf(Box<FlatGeobuf>),
 }
 
 impl Contouring {
@@ -109,9 +109,10 @@ impl Contouring {
                 code.filter(|code| *code != WGS_84),
                 is_degrees,
                 format == LineFormat::GeoJsonLines,
-            )?),
+            )),
             LineFormat::FlatGeobuf => {
-                Writer::FlatGeobuf(FlatGeobuf::create(file, out.path(), code)?)
+                let writer = FlatGeobuf::create(file, out.path(), code)?;
+                Writer::FlatGeobuf(Box::new(writer))
             }
         };
         let mut report = ContourReport::default();

@@ -12,6 +12,7 @@ use crate::contour::{Cells, Joiner, Levels, Line, Point, round_interval, trace};
 use super::error::Result;
 use super::mercator::position;
 use super::mvt::{EXTENT, Feature, Grid, vector_tile};
+use super::simplify::{clip, simplify};
 use super::warp::PixelPosition;
 use super::{Deadline, HeightRange, MapTile, MapTiles, TileError};
 
@@ -176,7 +177,7 @@ impl MapTiles {
         let mut before = None;
         for point in points {
             let at = place(point);
-            let clipped = before.zip(at).and_then(|(from, to)| clip(from, to));
+            let clipped = before.zip(at).and_then(|(from, to)| clip(from, to, BUFFER));
             before = at;
             let Some([from, to]) = clipped else {
                 continue;
@@ -227,69 +228,6 @@ fn blocks(
             first / BLOCK..last / BLOCK + 1
         })
     })
-}
-
-/// The part of a segment inside a tile and its buffer, on the grid; `None` where none is.
-fn clip(from: Point, to: Point) -> Option<[[Grid; 2]; 2]> {
-    let (low, high) = (f64::from(-BUFFER), f64::from(EXTENT + BUFFER));
-    let (mut first, mut last) = (0.0_f64, 1.0_f64);
-    for axis in 0..2 {
-        let step = to[axis] - from[axis];
-        let (near, far) = if step >= 0.0 {
-            (low, high)
-        } else {
-            (high, low)
-        };
-        if step == 0.0 {
-            if from[axis] < low || from[axis] > high {
-                return None;
-            }
-        } else {
-            first = first.max((near - from[axis]) / step);
-            last = last.min((far - from[axis]) / step);
-        }
-    }
-    // Ends inside stay as they are, to the last bit.
-    let at = |part: f64| {
-        [0, 1].map(|axis| (from[axis] + part * (to[axis] - from[axis])).round() as Grid)
-    };
-    (first <= last).then(|| [at(first), at(last)])
-}
-
-/// Leaves out points that lie within a tolerance of what is left, by the method of Douglas and Peucker; the ends stay.
-fn simplify(points: &mut Vec<Point>, tolerance: f64) {
-    if points.len() < 3 {
-        return;
-    }
-    let mut is_kept = vec![false; points.len()];
-    is_kept[0] = true;
-    is_kept[points.len() - 1] = true;
-    let mut spans = vec![(0, points.len() - 1)];
-    while let Some((first, last)) = spans.pop() {
-        let (a, b) = (points[first], points[last]);
-        let farthest = (first + 1..last)
-            .map(|index| (distance(points[index], a, b), index))
-            .max_by(|one, other| one.0.total_cmp(&other.0));
-        if let Some((_, index)) = farthest.filter(|(off, _)| *off > tolerance) {
-            is_kept[index] = true;
-            spans.extend([(first, index), (index, last)]);
-        }
-    }
-    let mut kept = is_kept.into_iter();
-    points.retain(|_| kept.next().unwrap_or(true));
-}
-
-/// How far a point is from a segment.
-fn distance(point: Point, from: Point, to: Point) -> f64 {
-    let along = [to[0] - from[0], to[1] - from[1]];
-    let off = [point[0] - from[0], point[1] - from[1]];
-    let length = along[0] * along[0] + along[1] * along[1];
-    let part = if length > 0.0 {
-        ((off[0] * along[0] + off[1] * along[1]) / length).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    (off[0] - part * along[0]).hypot(off[1] - part * along[1])
 }
 
 #[cfg(test)]
@@ -520,25 +458,5 @@ mod tests {
         let interval = tiles.contour_interval(z);
         assert!((2.0..=20.0).contains(&interval), "{interval}");
         assert!(tiles.contour_interval(12) >= interval);
-    }
-
-    #[test]
-    fn simplified_lines_stay_near() {
-        let mut points: Vec<Point> = (0..200)
-            .map(|step| {
-                let angle = f64::from(step) / 60.0;
-                [50.0 * angle.cos(), 50.0 * angle.sin()]
-            })
-            .collect();
-        let all = points.clone();
-        simplify(&mut points, 0.25);
-        assert!(points.len() < 40 && points[0] == all[0] && points.last() == all.last());
-        for point in all {
-            let off = points
-                .windows(2)
-                .map(|ends| distance(point, ends[0], ends[1]))
-                .fold(f64::INFINITY, f64::min);
-            assert!(off <= 0.25);
-        }
     }
 }

@@ -20,6 +20,7 @@ mod patch;
 mod picture;
 mod profile;
 mod render;
+mod simplify;
 mod warp;
 
 pub use cache::BlockCache;
