@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, decode, derive, encode, generate, info, query, serve as serving, shard, verify,
+    CheckFailed, decode, derive, diff, encode, generate, info, query, serve as serving, shard,
+    tiles, verify,
 };
 #[cfg(feature = "lab")]
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
@@ -115,8 +116,10 @@ enum Command {
     Decode(decode::Arguments),
     Query(query::Arguments),
     Derive(derive::Arguments),
+    Diff(diff::Arguments),
     Info(info::Arguments),
     Serve(serving::Arguments),
+    Tiles(tiles::Arguments),
     Verify(verify::Arguments),
     #[command(subcommand)]
     Shard(shard::Command),
@@ -186,8 +189,10 @@ fn main() -> ExitCode {
         Command::Decode(arguments) => decode::run(&arguments, common),
         Command::Query(arguments) => query::run(&arguments, common),
         Command::Derive(arguments) => derive::run(&arguments, common),
+        Command::Diff(arguments) => diff::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
         Command::Serve(arguments) => serving::run(&arguments, common),
+        Command::Tiles(arguments) => tiles::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Shard(command) => {
             be_frugal();

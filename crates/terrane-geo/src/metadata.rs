@@ -28,6 +28,8 @@ pub struct BandMetadata {
     pub description: String,
     /// What the numbers are.
     pub quantity: Quantity,
+    /// Further items about the whole raster, names and values; written, and not read back.
+    pub items: Vec<(String, String)>,
 }
 
 impl Default for BandMetadata {
@@ -38,6 +40,7 @@ impl Default for BandMetadata {
             unit: String::new(),
             description: String::new(),
             quantity: Quantity::Height,
+            items: Vec::new(),
         }
     }
 }
@@ -85,9 +88,15 @@ impl BandMetadata {
     /// Writes the XML of the metadata tag, or `None` where there is nothing to say.
     pub fn to_xml(&self) -> Option<String> {
         let mut items = String::new();
+        for (name, value) in &self.items {
+            let (name, value) = (escape(name), escape(value));
+            items.push_str(&format!("  <Item name=\"{name}\">{value}</Item>\n"));
+        }
         if let Quantity::Other(name) = &self.quantity {
             let name = escape(name);
-            items = format!("  <Item name=\"{QUANTITY}\" sample=\"0\">{name}</Item>\n");
+            items.push_str(&format!(
+                "  <Item name=\"{QUANTITY}\" sample=\"0\">{name}</Item>\n"
+            ));
         }
         let mut item = |name: &str, value: &str| {
             let role = name.to_ascii_lowercase();

@@ -28,23 +28,26 @@ pub enum Kind {
     Model,
     /// A plan of shards.
     Plan,
+    /// An archive of map tiles.
+    Tiles,
     /// Anything: the name was chosen knowingly, or by the program.
     Any,
 }
 
 impl Kind {
     /// Endings that say what a file holds. A name with another ending, or none, says nothing.
-    const ENDINGS: [(Self, &[&str]); 4] = [
+    const ENDINGS: [(Self, &[&str]); 5] = [
         (Self::Terrain, &["trn"]),
         (
             Self::Raster,
             &[
                 "tif", "tiff", "gtiff", "vrt", "img", "asc", "hgt", "bil", "flt", "dem", "dt0",
-                "dt1", "dt2", "jp2", "nc", "grd", "xyz", "las", "laz", "png", "zarr",
+                "dt1", "dt2", "jp2", "nc", "grd", "xyz", "las", "laz", "png", "zarr", "mbtiles",
             ],
         ),
         (Self::Model, &["safetensors", "pth", "pt"]),
         (Self::Plan, &["json"]),
+        (Self::Tiles, &["pmtiles"]),
     ];
 
     fn name(self) -> &'static str {
@@ -53,6 +56,7 @@ impl Kind {
             Self::Raster => "a raster",
             Self::Model => "a model",
             Self::Plan => "a plan of shards",
+            Self::Tiles => "an archive of map tiles",
             Self::Any => "any file",
         }
     }
@@ -64,6 +68,7 @@ impl Kind {
             Self::Raster => "tif",
             Self::Model => "safetensors",
             Self::Plan => "json",
+            Self::Tiles => "pmtiles",
             Self::Any => "",
         }
     }
@@ -285,6 +290,7 @@ mod tests {
             ("no/a.safetensors", Kind::Raster),
             ("no/a.tif", Kind::Model),
             ("no/a.trn", Kind::Plan),
+            ("no/a.tif", Kind::Tiles),
         ] {
             let error = check(name, kind).unwrap_err();
             assert!(matches!(error, Error::OtherEnding { .. }), "{error}");

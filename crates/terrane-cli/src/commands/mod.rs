@@ -23,6 +23,7 @@ pub(crate) mod derive;
 mod device;
 #[cfg(feature = "lab")]
 pub(crate) mod diagnose;
+pub(crate) mod diff;
 pub(crate) mod encode;
 #[cfg(feature = "lab")]
 pub(crate) mod eval;
@@ -35,6 +36,7 @@ pub(crate) mod serve;
 pub(crate) mod shard;
 #[cfg(feature = "lab")]
 pub(crate) mod tables;
+pub(crate) mod tiles;
 #[cfg(feature = "lab")]
 pub(crate) mod train;
 pub(crate) mod verify;

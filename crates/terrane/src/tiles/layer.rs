@@ -47,6 +47,11 @@ impl Layer {
         Self::ALL.into_iter().find(|layer| layer.name() == name)
     }
 
+    /// Whether it shows a file by itself, with nothing to compare it with.
+    pub fn is_of_file(self) -> bool {
+        self != Self::Difference
+    }
+
     /// The unit of what it shows.
     pub fn unit(self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@ use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
 };
 
+use crate::change::bound_of;
 use crate::georeferencing::{affine_numbers, georeference as georeference_of};
 use crate::query::{GroundSample, PointReport};
 
@@ -209,6 +210,11 @@ impl MapTiles {
         self.bounds
     }
 
+    /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
+    pub fn native_zoom(&self) -> f64 {
+        self.native_zoom
+    }
+
     /// Side of a pixel in metres.
     pub fn pixel_m(&self) -> f64 {
         self.pixel_m
@@ -262,8 +268,13 @@ impl MapTiles {
         }
     }
 
+    /// The error bound that the file guarantees, 0 where nothing was lost; `None` without a guarantee.
+    pub fn bound_m(&self) -> Option<f64> {
+        bound_of(self.terrain.as_ref()?.header())
+    }
+
     /// The error bound of the file or, without one, the error that it states; `None` where nothing was lost.
-    fn stated_error_m(&self) -> Option<f64> {
+    pub fn stated_error_m(&self) -> Option<f64> {
         let header = self.terrain.as_ref()?.header();
         match header.bound {
             ErrorBound::MaxError(bound) => Some(bound),
