@@ -47,7 +47,7 @@ const refresh = async () => {
   const { info, layer } = state;
   showLegend(at("legend"), layerOf(layer), info, upper.map.getZoom());
   await upper.show(info, layer);
-  if (lower && state.isCompared) await lower.show(state.originalInfo, layer === "difference" ? "relief" : layer);
+  if (lower && state.isCompared) await lower.show(state.originalInfo, ["difference", "change"].includes(layer) ? "relief" : layer);
 };
 
 const setLayer = (name) => {

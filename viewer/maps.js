@@ -41,13 +41,16 @@ export class TerrainMap {
     const { map } = this;
     const id = `${info.name}/${layer}`;
     this.addHeights(info);
+    // Change has no colour where nothing is proven: the ground shows there.
+    const ground = layer === "change" ? `${info.name}/hillshade` : null;
+    if (ground) await this.show(info, "hillshade");
     if (!map.getSource(id)) {
       map.addSource(id, {
         type: "raster",
         tiles: [new URL(`${info.name}/${layer}/{z}/{x}/{y}${devicePixelRatio > 1.4 ? "@2x" : ""}.png`, document.baseURI).href.replaceAll("%7B", "{").replaceAll("%7D", "}")],
         tileSize: 256,
         bounds: info.bounds,
-        minzoom: info.minzoom,
+        minzoom: info.layers.find((entry) => entry.name === layer)?.minzoom ?? info.minzoom,
         maxzoom: info.maxzoom,
       });
     }
@@ -56,7 +59,7 @@ export class TerrainMap {
       const above = map.getLayer("line") ? "line" : undefined;
       map.addLayer({ id, type: "raster", source: id, paint: { "raster-fade-duration": 120, "raster-resampling": "linear" } }, above);
     }
-    for (const other of shown) if (other !== id) map.removeLayer(other);
+    for (const other of shown) if (other !== id && other !== ground) map.removeLayer(other);
     for (const other of Object.keys(map.getStyle().sources)) {
       const isOld = !other.startsWith(`${info.name}/`) && other !== "line";
       if (isOld && other !== this.heights) map.removeSource(other);

@@ -15,6 +15,7 @@ pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Valu
                 "content_type": Format::Png.media_type(),
                 "description": dataset.tiles.crs().to_string(),
                 "original": dataset.original.as_ref().map(|original| &original.name),
+                "before": dataset.before.as_ref().map(|before| &before.name),
                 "is_original": dataset.tiles.terrain().is_none(),
             });
             (dataset.name.clone(), entry)
@@ -44,6 +45,7 @@ pub(crate) fn info(dataset: &Dataset) -> Value {
         "highest_m": tiles.range().highest_m,
         "original": dataset.original.as_ref().map(|original| &original.name),
         "original_bytes": dataset.original.as_ref().map(|original| original.bytes),
+        "before": dataset.before.as_ref().map(|before| &before.name),
         "is_original": dataset.tiles.terrain().is_none(),
         "layers": layers,
     });
@@ -81,5 +83,11 @@ fn describe(dataset: &Dataset, layer: Layer) -> Value {
             })
             .collect()
     });
-    json!({ "name": layer.name(), "unit": layer.unit(), "legend": legend, "limit_by_zoom": limits })
+    json!({
+        "name": layer.name(),
+        "unit": layer.unit(),
+        "minzoom": dataset.tiles.zooms(layer).start(),
+        "legend": legend,
+        "limit_by_zoom": limits,
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use terrane::tiles::{BlockCache, MapTiles, TileError};
+use terrane::tiles::{Before, BlockCache, MapTiles, TileError};
 use terrane_codec::{Terrain, shown};
 use terrane_geo::RasterSource;
 use tokio::sync::OnceCell;
@@ -24,6 +24,15 @@ pub(crate) struct Dataset {
     pub(crate) parts: OnceCell<Value>,
     /// The raster that the file was made from.
     pub(crate) original: Option<Arc<Self>>,
+    /// An earlier file of the same pixels.
+    pub(crate) before: Option<Arc<Self>>,
+}
+
+/// What a file is compared with.
+#[derive(Default)]
+pub(crate) struct Compared {
+    pub(crate) original: Option<Arc<Dataset>>,
+    pub(crate) before: Option<Arc<Dataset>>,
 }
 
 fn on_map(path: &Path) -> impl FnOnce(TileError) -> Error {
@@ -37,21 +46,30 @@ impl Dataset {
         name: String,
         path: &Path,
         terrain: Arc<Terrain>,
-        original: Option<Arc<Self>>,
+        Compared { original, before }: Compared,
         cache: &Arc<BlockCache>,
     ) -> Result<Self, Error> {
         let bytes = terrain.reader().length();
         // The head holds the checksums of the index, which holds those of the tiles.
         let identity = hex::encode(&Sha256::digest(terrain.reader().head())[..8]);
         let compared = original.as_ref().map(|original| original.tiles.clone());
+        let earlier = before
+            .as_ref()
+            .map(|before| Before::new(&terrain, before.tiles.clone()))
+            .transpose()
+            .map_err(|source| Error::NotBefore {
+                name: name.clone(),
+                source: Box::new(source),
+            })?;
         let tiles = MapTiles::open(terrain, cache).map_err(on_map(path))?;
         Ok(Self {
             name,
             identity,
             bytes,
-            tiles: Arc::new(tiles.with_original(compared)),
+            tiles: Arc::new(tiles.with_original(compared).with_before(earlier)),
             parts: OnceCell::new(),
             original,
+            before,
         })
     }
 
@@ -83,6 +101,7 @@ impl Dataset {
             tiles: Arc::new(tiles),
             parts: OnceCell::new(),
             original: None,
+            before: None,
         })
     }
 }

@@ -462,14 +462,15 @@ async fn tile(
         ..TileRequest::new(layer, tile)
     };
     // The tag needs no drawing: it changes with the file, the request and the program.
-    let original = dataset
-        .original
-        .as_ref()
-        .map_or("", |original| &original.identity);
+    let identity = |other: &Option<Arc<Dataset>>| {
+        let other = other.as_ref();
+        other.map_or(String::new(), |other| other.identity.clone())
+    };
     let tag = tag(&[
         DRAWING,
         &dataset.identity,
-        original,
+        &identity(&dataset.original),
+        &identity(&dataset.before),
         &format!("{request:?} {format:?}"),
     ]);
     let media_type = format.media_type();

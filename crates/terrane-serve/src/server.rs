@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::dataset::Dataset;
+use crate::dataset::{Compared, Dataset};
 use crate::limits::Pool;
 use crate::metrics::Metrics;
 use crate::{Error, listener, original, routes};
@@ -26,6 +26,8 @@ use crate::{Error, listener, original, routes};
 const RESERVED: [&str; 5] = ["assets", "catalog", "favicon.ico", "health", "metrics"];
 /// What is added to a file's name for the raster it was made from.
 const ORIGINAL: &str = "-original";
+/// What is added to it for an earlier file.
+const BEFORE: &str = "-before";
 /// Bytes that a drawn tile takes besides its own.
 const OVERHEAD: u64 = 256;
 /// Bytes of a drawn tile of typical size.
@@ -62,6 +64,14 @@ pub struct Original<'a> {
     pub path: &'a Path,
     /// Its heights.
     pub raster: Box<dyn RasterSource>,
+}
+
+/// An earlier file of the same pixels.
+pub struct Earlier<'a> {
+    /// Its path or address.
+    pub path: &'a Path,
+    /// The file.
+    pub terrain: Terrain,
 }
 
 /// Drawn tiles by their tags.
@@ -118,13 +128,14 @@ impl Server {
         }
     }
 
-    /// Adds a file, `head` being what it begins with, and the raster it was made from.
+    /// Adds a file, the raster it was made from, and an earlier file to show what changed since.
     pub fn add(
         &mut self,
         name: &str,
         path: &Path,
         terrain: Terrain,
         original: Option<Original>,
+        before: Option<Earlier>,
     ) -> Result<(), Error> {
         if RESERVED.contains(&name) {
             return Err(Error::ReservedName { name: name.into() });
@@ -133,9 +144,20 @@ impl Server {
         let original = original
             .map(|original| self.open_original(name, &terrain, original))
             .transpose()?;
-        let dataset =
-            Dataset::of_terrain(name.into(), path, terrain, original.clone(), &self.blocks)?;
-        for dataset in original.into_iter().chain([Arc::new(dataset)]) {
+        let before = before
+            .map(|Earlier { path, terrain }| {
+                let (name, terrain) = (format!("{name}{BEFORE}"), Arc::new(terrain));
+                let compared = Compared::default();
+                Dataset::of_terrain(name, path, terrain, compared, &self.blocks).map(Arc::new)
+            })
+            .transpose()?;
+        let compared = Compared {
+            original: original.clone(),
+            before: before.clone(),
+        };
+        let dataset = Dataset::of_terrain(name.into(), path, terrain, compared, &self.blocks)?;
+        let others = original.into_iter().chain(before);
+        for dataset in others.chain([Arc::new(dataset)]) {
             let name = dataset.name.clone();
             if self.datasets.insert(name.clone(), dataset).is_some() {
                 return Err(Error::DuplicateName { name });

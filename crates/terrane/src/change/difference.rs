@@ -7,9 +7,8 @@ use terrane_codec::format::Window;
 use terrane_codec::parallel::by_blocks;
 use terrane_geo::{Affine, CogWriter, Georeference, GroundScale, Output, SampleType, Storage};
 
-use super::guarantee::difference_bound;
 use super::volume::{Volumes, is_proven};
-use super::{Alignment, ChangeReport, PixelOffset, Unproven};
+use super::{Alignment, ChangeReport, PixelOffset, Unproven, difference_bound};
 use crate::georeferencing::{affine, georeference};
 use crate::{Error, Result};
 
@@ -69,7 +68,10 @@ impl<'a> Change<'a> {
         let affine = affine(new.corner_affine());
         let (width, height) = new.header().pyramid.size(0).unwrap_or_default();
         Ok(Self {
-            bound_m: difference_bound(new, old, &alignment),
+            bound_m: match alignment {
+                Alignment::Same(_) => difference_bound(new.header(), old.header()),
+                Alignment::Surface { .. } => Err(Unproven::OtherPixels),
+            },
             scale: GroundScale::of(&georeference(new.header()).crs)?,
             factor: resolution.map_or(Ok(1), |resolution| factor(&affine, resolution))?,
             new,

@@ -1,9 +1,6 @@
 //! What can be proven of a difference.
 
-use terrane_codec::Terrain;
 use terrane_codec::format::{ErrorBound, Header};
-
-use super::Alignment;
 
 /// One of two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,15 +44,8 @@ pub(crate) fn bound_of(header: &Header) -> Option<f64> {
     }
 }
 
-/// How far a difference of two decoded heights is from that of the sources at most.
-pub(super) fn difference_bound(
-    new: &Terrain,
-    old: &Terrain,
-    alignment: &Alignment,
-) -> Result<f64, Unproven> {
-    if matches!(alignment, Alignment::Surface { .. }) {
-        return Err(Unproven::OtherPixels);
-    }
-    let of = |terrain: &Terrain, side| bound_of(terrain.header()).ok_or(Unproven::NoBound(side));
+/// How far a difference of two decoded heights of one pixel is from that of the sources at most.
+pub(crate) fn difference_bound(new: &Header, old: &Header) -> Result<f64, Unproven> {
+    let of = |header: &Header, side| bound_of(header).ok_or(Unproven::NoBound(side));
     Ok(of(new, Side::New)? + of(old, Side::Old)?)
 }

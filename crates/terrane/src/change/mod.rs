@@ -16,8 +16,8 @@ mod volume;
 
 pub(crate) use alignment::{Alignment, PixelOffset};
 pub use difference::{Change, ChangeArrays};
-pub(crate) use guarantee::bound_of;
 pub use guarantee::{Side, Unproven};
+pub(crate) use guarantee::{bound_of, difference_bound};
 pub use report::ChangeReport;
 pub use volume::{Interval, ProvenVolumes, Volumes};
 

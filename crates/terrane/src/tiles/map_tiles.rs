@@ -18,7 +18,7 @@ use super::error::Result;
 use super::mercator::{degrees, position};
 use super::patch::{Patch, is_small};
 use super::warp::{Frame, PixelPosition};
-use super::{BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, TileError};
+use super::{Before, BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, TileError, TileRequest};
 
 /// Points along each edge of a raster that are converted to find its bounds.
 const EDGE_POINTS: usize = 33;
@@ -57,6 +57,7 @@ impl HeightRange {
 pub struct MapTiles {
     terrain: Option<Arc<Terrain>>,
     original: Option<Arc<Self>>,
+    before: Option<Before>,
     crs: Crs,
     range: HeightRange,
     bounds: [f64; 4],
@@ -105,6 +106,12 @@ impl MapTiles {
         Self { original, ..self }
     }
 
+    /// The same tiles, with an earlier file to show what changed since.
+    #[must_use]
+    pub fn with_before(self, before: Option<Before>) -> Self {
+        Self { before, ..self }
+    }
+
     fn new(
         georeference: &Georeference,
         blocks: Blocks,
@@ -128,6 +135,7 @@ impl MapTiles {
         let mut tiles = Self {
             terrain: None,
             original: None,
+            before: None,
             crs: georeference.crs.clone(),
             range,
             bounds,
@@ -220,20 +228,28 @@ impl MapTiles {
         self.pixel_m
     }
 
-    /// Whether a layer can be drawn: a difference needs an original.
+    /// Whether a layer can be drawn: a difference needs an original, and a change an earlier file.
     pub fn has_layer(&self, layer: Layer) -> bool {
-        layer != Layer::Difference || self.original.is_some()
+        match layer {
+            Layer::Difference => self.original.is_some(),
+            Layer::Change => self.before.is_some(),
+            _ => true,
+        }
     }
 
-    /// The zooms at which a layer is worth drawing; a difference needs both.
+    /// The zooms at which a layer is worth drawing; what compares two needs both.
     pub fn zooms(&self, layer: Layer) -> RangeInclusive<u8> {
         let (coarsest, finest) = (*self.zooms.start(), *self.zooms.end());
-        match &self.original {
-            Some(original) if layer == Layer::Difference => {
-                coarsest.max(*original.zooms.start()).min(finest)..=finest
+        let first = match (layer, &self.original, &self.before) {
+            (Layer::Difference, Some(original), _) => coarsest.max(*original.zooms.start()),
+            (Layer::Change, _, Some(before)) => {
+                let first = coarsest.max(*before.tiles().zooms.start());
+                let is_drawn = |z: &u8| before.level(self.level(*z, TileRequest::SIDE)).is_some();
+                (first..=finest).find(is_drawn).unwrap_or(finest)
             }
-            _ => coarsest..=finest,
-        }
+            _ => coarsest,
+        };
+        first.min(finest)..=finest
     }
 
     /// Map coordinates of a longitude and a latitude.
@@ -261,6 +277,7 @@ impl MapTiles {
         let scale = f64::from(1_u32 << self.level(z, side));
         match layer {
             Layer::Difference => scale * self.stated_error_m().unwrap_or(LOSSLESS_LIMIT_M),
+            Layer::Change => self.before.as_ref().map_or(1.0, Before::limit_m),
             Layer::Product(Product::PlanCurvature) => {
                 PLAN_CURVATURE_PER_PIXEL / (scale * self.pixel_m)
             }
@@ -298,16 +315,60 @@ impl MapTiles {
         side: usize,
         deadline: Deadline,
     ) -> Result<(Vec<PixelPosition>, Option<Patch>)> {
-        if !self.meets(tile) {
+        let Some(positions) = self.positions(tile, side)? else {
             return Ok((Vec::new(), None));
+        };
+        let patch = self.patch_around(self.level(tile.z, side), &positions, deadline)?;
+        Ok((positions, patch))
+    }
+
+    /// Positions of a tile's pixels in the raster; `None` where they have nothing in common.
+    fn positions(&self, tile: MapTile, side: usize) -> Result<Option<Vec<PixelPosition>>> {
+        if !self.meets(tile) {
+            return Ok(None);
         }
         if tile.z < self.first_zoom {
             return Err(TileError::TooCoarse);
         }
         let convert = |longitude, latitude| self.pixel(longitude, latitude);
-        let positions = Frame::new(tile, side).positions(self.bounds, &convert);
-        let patch = self.patch_around(self.level(tile.z, side), &positions, deadline)?;
-        Ok((positions, patch))
+        Ok(Some(
+            Frame::new(tile, side).positions(self.bounds, &convert),
+        ))
+    }
+
+    /// What is proven to have changed at each pixel of a tile, in metres; NaN where nothing is.
+    pub(super) fn changes(
+        &self,
+        tile: MapTile,
+        side: usize,
+        deadline: Deadline,
+    ) -> Result<Vec<f64>> {
+        let before = self.before.as_ref().ok_or(TileError::NoBefore)?;
+        let Some(positions) = self.positions(tile, side)? else {
+            return Ok(Vec::new());
+        };
+        let level = before
+            .level(self.level(tile.z, side))
+            .ok_or(TileError::TooCoarse)?;
+        let earlier: Vec<PixelPosition> = positions
+            .iter()
+            .map(|position| before.position(*position))
+            .collect();
+        let new = self.patch_around(level, &positions, deadline)?;
+        let old = before.tiles().patch_around(level, &earlier, deadline)?;
+        let (Some(new), Some(old)) = (new, old) else {
+            return Ok(Vec::new());
+        };
+        let change = |position: &PixelPosition| {
+            let pixel = new.pixel(*position)?;
+            let earlier = before.pixel(level, pixel)?;
+            let difference = new.pixel_height(pixel)? - old.pixel_height(earlier)?;
+            before.proven(level, difference)
+        };
+        Ok(positions
+            .iter()
+            .map(|position| change(position).unwrap_or(f64::NAN))
+            .collect())
     }
 
     fn patch_around(

@@ -5,6 +5,7 @@
 //! for what the [`Layer`] shows, `colour` and `picture` make an image of it. No seam can show: every pixel is a function
 //! of its position on the ground alone.
 
+mod before;
 mod blocks;
 mod cache;
 mod colour;
@@ -19,6 +20,7 @@ mod picture;
 mod render;
 mod warp;
 
+pub use before::Before;
 pub use cache::BlockCache;
 pub use colour::{Legend, legend};
 pub use deadline::Deadline;

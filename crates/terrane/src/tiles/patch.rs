@@ -146,6 +146,18 @@ impl Patch {
         }
     }
 
+    /// The pixel of the level at a position in pixels of full resolution; `None` outside the raster.
+    pub(super) fn pixel(&self, position: PixelPosition) -> Option<(usize, usize)> {
+        let [column, row] = position.map(|at| at / self.scale);
+        self.tiling.pixel(column, row)
+    }
+
+    /// The height of a pixel of the level itself; `None` where there is no data.
+    pub(super) fn pixel_height(&self, pixel: (usize, usize)) -> Option<f64> {
+        let is_valid = *self.is_valid.get(self.index(pixel)?)?;
+        is_valid.then(|| self.known(pixel)).flatten()
+    }
+
     /// The position in pixels of the level; `None` where there is no data.
     fn valid(&self, position: PixelPosition) -> Option<(f64, f64)> {
         let (column, row) = (position[0] / self.scale, position[1] / self.scale);

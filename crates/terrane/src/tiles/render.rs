@@ -2,7 +2,7 @@
 
 use terrane_geo::Derivatives;
 
-use super::colour::{difference_colour, product_colour, relief_colour};
+use super::colour::{change_colour, difference_colour, product_colour, relief_colour};
 use super::error::Result;
 use super::patch::Patch;
 use super::warp::PixelPosition;
@@ -57,8 +57,18 @@ impl MapTiles {
         let TileRequest {
             layer, tile, side, ..
         } = request;
-        let (positions, patch) = self.patch(tile, side, deadline)?;
         let mut picture = Picture::clear(side);
+        if layer == Layer::Change {
+            let limit = self.limit(layer, tile.z, side);
+            let changes = self.changes(tile, side, deadline)?;
+            for (index, change) in changes.into_iter().enumerate() {
+                if !change.is_nan() {
+                    picture.set(index, change_colour(change, limit));
+                }
+            }
+            return Ok(picture);
+        }
+        let (positions, patch) = self.patch(tile, side, deadline)?;
         match layer {
             Layer::Height => {
                 self.heights(&mut picture, &positions, patch.as_ref(), request);
@@ -107,6 +117,7 @@ impl MapTiles {
                     picture.set(index, difference_colour(difference, limit));
                 }
             }
+            Layer::Change => {}
         }
         Ok(picture)
     }
