@@ -6,6 +6,7 @@ use std::time::Duration;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use terrane::change::{Change, ChangeArrays};
 use terrane::georeferencing::{affine, georeference, storage};
 use terrane::{Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View};
 use terrane_codec::format::{LevelTile, TileId, Window, record};
@@ -14,7 +15,8 @@ use terrane_geo::{Affine, SampleType};
 
 use crate::array::{Heights, array};
 use crate::failure::{Outcome, TerraneError, parse, refuse};
-use crate::settings::{memory, threads};
+use crate::rasters::by_rows;
+use crate::settings::{detached, memory, threads};
 
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
 const KEPT_TILES: usize = 4;
@@ -225,6 +227,34 @@ impl File {
         let values = py.detach(derive)?;
         let (width, height) = self.terrain.header().pyramid.size(0).unwrap_or_default();
         array(py, values, (height as usize, width as usize))
+    }
+
+    /// What changed since an older file: this one minus it, where that is proven, the transform, and a report as JSON.
+    #[expect(
+        clippy::type_complexity,
+        reason = "each is a part of the answer in Python"
+    )]
+    fn diff(
+        &self,
+        py: Python,
+        old: &Self,
+        resolution: Option<f64>,
+    ) -> PyResult<(Py<PyAny>, Option<Py<PyAny>>, [f64; 6], String)> {
+        let (found, shape, transform) = detached(py, None, |progress| {
+            let change = Change::between(&self.terrain, &old.terrain, resolution)?;
+            let found = change.arrays(self.jobs, &mut by_rows(progress))?;
+            let (width, height) = change.size();
+            let transform = numbers(&change.georeference().affine());
+            Ok((found, (height, width), transform))
+        })?;
+        let ChangeArrays {
+            difference,
+            proven,
+            report,
+        } = found;
+        let proven = proven.map(|proven| array(py, proven, shape)).transpose()?;
+        let report = report.json().to_string();
+        Ok((array(py, difference, shape)?, proven, transform, report))
     }
 
     /// A quantity of the surface at points; NaN where there is no data.

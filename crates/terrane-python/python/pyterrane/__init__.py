@@ -18,17 +18,20 @@ True
 has a codec for Zarr, ``pyterrane.shards`` encodes in independent pieces, ``pyterrane.ray`` and ``pyterrane.dask`` spread them.
 """
 
+from pyterrane._change import Change, diff
 from pyterrane._convert import Report, decode, derive, encode, info, verify
 from pyterrane._pyterrane import TerraneError, __version__, has_networks
 from pyterrane._terrain import Terrain, open
 
 __all__ = [
+    "Change",
     "Report",
     "Terrain",
     "TerraneError",
     "__version__",
     "decode",
     "derive",
+    "diff",
     "encode",
     "has_networks",
     "info",

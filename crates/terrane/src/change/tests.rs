@@ -1,13 +1,18 @@
 //! Changes that are known, between files that were made for them.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use terrane_codec::format::Window;
 use terrane_codec::{Resources, Terrain};
 use terrane_geo::{
     Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
 };
 
-use super::{Change, ChangeArrays, Side, Unproven};
+use super::{Change, ChangeArrays, ChangeReport, Side, Unproven};
+use crate::tiles::{
+    Before, BlockCache, Deadline, Layer, MapTile, MapTiles, TileRequest, degrees, position,
+};
 use crate::{Destination, Error, Settings, Target, encode};
 
 const SIZE: (usize, usize) = (230, 170);
@@ -92,19 +97,19 @@ fn volumes(truth: &[f64], is_counted: impl Fn(usize) -> bool, area: f64) -> (f64
     sums
 }
 
-#[test]
-fn proven_change_is_true_change_and_volumes_are_within_their_bounds() {
+/// Encodes both within the bound and holds what is said of their change against the truth.
+fn check_known_change(before: Grid, after: Grid, georeference: Georeference) -> ChangeReport {
     let folder = tempfile::tempdir().unwrap();
-    let bounded = Target::MaxError(BOUND);
-    let (before, after) = (ground(SIZE, (0, 0)), changed(ground(SIZE, (0, 0)), (0, 0)));
     let truth: Vec<f64> = after
         .heights
         .iter()
         .zip(&before.heights)
         .map(|(new, old)| new - old)
         .collect();
-    let old = file(folder.path(), before, place(0, 0), bounded);
-    let new = file(folder.path(), after, place(0, 0), bounded);
+    let area = georeference.affine().pixel_size().powi(2);
+    let bounded = Target::MaxError(BOUND);
+    let old = file(folder.path(), before, georeference.clone(), bounded);
+    let new = file(folder.path(), after, georeference, bounded);
     let change = Change::between(&new, &old, None).unwrap();
     assert_eq!(change.bound_m(), Ok(0.2));
     let ChangeArrays {
@@ -133,11 +138,11 @@ fn proven_change_is_true_change_and_volumes_are_within_their_bounds() {
     assert!(worst > 0.05, "{worst}");
     let sums = report.volumes.proven.unwrap();
     assert!(sums.pixels > 600, "{}", sums.pixels);
-    assert_eq!(sums.area_m2, 4.0 * sums.pixels as f64);
-    let (fill, cut) = volumes(&truth, |index| proven[index], 4.0);
+    assert_eq!(sums.area_m2, area * sums.pixels as f64);
+    let (fill, cut) = volumes(&truth, |index| proven[index], area);
     assert!((fill - sums.fill_m3).abs() <= sums.fill_bound_m3 && fill > 1000.0);
     assert!((cut - sums.cut_m3).abs() <= sums.cut_bound_m3 && cut > 1000.0);
-    let (fill, cut) = volumes(&truth, |_| true, 4.0);
+    let (fill, cut) = volumes(&truth, |_| true, area);
     let all = &report.volumes;
     let within = |value: f64, interval: super::Interval| {
         assert!(
@@ -149,9 +154,31 @@ fn proven_change_is_true_change_and_volumes_are_within_their_bounds() {
     within(cut, all.cut.unwrap());
     let net = all.fill_m3 - all.cut_m3;
     assert!((fill - cut - net).abs() <= all.net_bound_m3.unwrap());
-    let counted = all.pixels + report.nodata_pixels;
-    assert_eq!(counted, (SIZE.0 * SIZE.1) as u64);
+    assert_eq!(all.pixels + report.nodata_pixels, truth.len() as u64);
+    report
+}
+
+#[test]
+fn proven_change_is_true_change_and_volumes_are_within_their_bounds() {
+    let (before, after) = (ground(SIZE, (0, 0)), changed(ground(SIZE, (0, 0)), (0, 0)));
+    let report = check_known_change(before, after, place(0, 0));
     assert!(report.nodata_pixels > 400 && report.warnings.is_empty());
+}
+
+#[test]
+fn change_of_real_terrain_is_proven() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/m1_si_tm1_564_146.tif");
+    if !path.exists() {
+        eprintln!("skipped: there is no {}", path.display());
+        return;
+    }
+    let raster = terrane_geo::open(&[path]).unwrap();
+    let info = raster.info();
+    let window = Window::whole(info.width(), info.height());
+    let before = raster.read(0, window).unwrap();
+    let after = changed(before.clone(), (0, 0));
+    check_known_change(before, after, info.georeference.clone());
 }
 
 #[test]
@@ -348,4 +375,80 @@ fn areas_are_those_of_the_ground() {
     let expected = 0.016 * metres * metres * band.to_degrees();
     assert!((sums.area_m2 / expected - 1.0).abs() < 1e-9, "{sums:?}");
     assert!((sums.fill_m3 / expected - 1.0).abs() < 1e-9);
+}
+
+/// The layer of a web map, of files with gaps, which is drawn from pixels alone, and without, which is drawn from overviews too.
+#[test]
+fn what_is_drawn_as_change_is_true_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = || {
+        let mut grid = ground(SIZE, (0, 0));
+        for height in &mut grid.heights {
+            *height = if height.is_nan() { 431.0 } else { *height };
+        }
+        grid
+    };
+    for (before, coarsest) in [(ground(SIZE, (0, 0)), 14), (whole(), 12)] {
+        let after = changed(before.clone(), (0, 0));
+        let bounded = Target::MaxError(BOUND);
+        let cache = Arc::new(BlockCache::new(1 << 24));
+        let open = |grid| {
+            let terrain = Arc::new(file(folder.path(), grid, place(0, 0), bounded));
+            let tiles = MapTiles::open(terrain.clone(), &cache).unwrap();
+            (terrain, tiles)
+        };
+        let (_, old) = open(before);
+        let (terrain, new) = open(after);
+        assert!(!new.has_layer(Layer::Change));
+        let before = Before::new(&terrain, Arc::new(old)).unwrap();
+        let new = new.with_before(Some(before));
+        let zooms = new.zooms(Layer::Change);
+        assert!(*zooms.start() <= coarsest, "{zooms:?}");
+        for z in zooms {
+            let drawn = check_drawn(&new, z);
+            // The heap and the pit have some 1000 pixels of 2 m, which are as many at zoom 15.
+            let least = 300 << (2 * z) >> 32;
+            assert!(drawn > least, "{drawn} pixels at zoom {z}");
+        }
+    }
+}
+
+/// Draws the middle tiles of a zoom; how many pixels show a change, each of which must be true.
+fn check_drawn(tiles: &MapTiles, z: u8) -> u64 {
+    let affine = place(0, 0).affine();
+    let [west, south, east, north] = tiles.bounds();
+    let across = f64::from(1_u32 << z);
+    let corner = |longitude, latitude| {
+        let (u, v) = position(longitude, latitude);
+        ((u * across) as u32, (v * across) as u32)
+    };
+    let ((left, top), (right, bottom)) = (corner(west, north), corner(east, south));
+    let mut drawn = 0;
+    for (x, y) in (top..=bottom).flat_map(|y| (left..=right).map(move |x| (x, y))) {
+        let tile = MapTile::new(z, x, y).unwrap();
+        let request = TileRequest::new(Layer::Change, tile);
+        let picture = tiles.tile(request, Deadline::NONE).unwrap();
+        for (index, pixel) in picture.rgba.chunks_exact(4).enumerate() {
+            if pixel[3] == 0 {
+                continue;
+            }
+            drawn += 1;
+            let at =
+                |tile: u32, pixel: usize| (f64::from(tile) + (pixel as f64 + 0.5) / 256.0) / across;
+            let (longitude, latitude) = degrees(at(x, index % 256), at(y, index / 256));
+            let (x, y) = tiles.map_point(longitude, latitude).unwrap();
+            let (column, row) = affine.invert(x, y).unwrap();
+            // A pixel of the map is so many of the file across, and what it shows lies around it.
+            let reach = (2.0 * (tiles.native_zoom() - f64::from(z)).exp2())
+                .max(1.0)
+                .ceil() as usize;
+            let around = |at: f64| (at as usize).saturating_sub(reach)..at as usize + reach + 1;
+            let is_lower = pixel[0] > pixel[2];
+            let is_true = around(row)
+                .flat_map(|row| around(column).map(move |column| built(column, row)))
+                .any(|truth| if is_lower { truth < 0.0 } else { truth > 0.0 });
+            assert!(is_true, "zoom {z}: {column} {row}");
+        }
+    }
+    drawn
 }

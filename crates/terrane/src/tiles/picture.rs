@@ -83,7 +83,7 @@ impl Picture {
 
     /// The same, made once and kept: smaller, and slower to make.
     pub fn encode_small(&self, format: Format) -> Result<Vec<u8>> {
-        self.encode_with(format, png::Compression::High)
+        self.encode_with(format, png::Compression::Balanced)
     }
 
     fn encode_with(&self, format: Format, compression: png::Compression) -> Result<Vec<u8>> {
