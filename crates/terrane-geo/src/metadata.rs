@@ -152,6 +152,7 @@ mod tests {
             unit: "ft".into(),
             description: "height <of> \"land\" & sea".into(),
             quantity: Quantity::Height,
+            ..BandMetadata::default()
         };
         assert_eq!(
             BandMetadata::parse(&band.to_xml().unwrap()),

@@ -28,7 +28,7 @@ pub(crate) enum Alignment {
         /// From pixel corners to the map.
         affine: Affine,
         /// From the new file's map to the old one's, where they differ.
-        projection: Option<Projection>,
+        projection: Option<Box<Projection>>,
     },
 }
 
@@ -50,7 +50,7 @@ impl Alignment {
             .then(|| {
                 let from = ours.crs.horizontal_epsg();
                 let from = from.ok_or(terrane_geo::GeodesyError::NoCode)?;
-                Projection::new(from, theirs.crs.horizontal_epsg())
+                Projection::new(from, theirs.crs.horizontal_epsg()).map(Box::new)
             })
             .transpose()?;
         Ok(Self::Surface { affine, projection })

@@ -140,8 +140,8 @@ fn check_known_change(before: Grid, after: Grid, georeference: Georeference) -> 
     assert!(sums.pixels > 600, "{}", sums.pixels);
     assert_eq!(sums.area_m2, area * sums.pixels as f64);
     let (fill, cut) = volumes(&truth, |index| proven[index], area);
-    assert!((fill - sums.fill_m3).abs() <= sums.fill_bound_m3 && fill > 1000.0);
-    assert!((cut - sums.cut_m3).abs() <= sums.cut_bound_m3 && cut > 1000.0);
+    assert!((fill - sums.fill_m3).abs() <= sums.fill_bound_m3 && fill > 500.0 * area);
+    assert!((cut - sums.cut_m3).abs() <= sums.cut_bound_m3 && cut > 500.0 * area);
     let (fill, cut) = volumes(&truth, |_| true, area);
     let all = &report.volumes;
     let within = |value: f64, interval: super::Interval| {
@@ -388,7 +388,7 @@ fn what_is_drawn_as_change_is_true_change() {
         }
         grid
     };
-    for (before, coarsest) in [(ground(SIZE, (0, 0)), 14), (whole(), 12)] {
+    for (before, coarsest) in [(ground(SIZE, (0, 0)), 14), (whole(), 13)] {
         let after = changed(before.clone(), (0, 0));
         let bounded = Target::MaxError(BOUND);
         let cache = Arc::new(BlockCache::new(1 << 24));
@@ -406,8 +406,8 @@ fn what_is_drawn_as_change_is_true_change() {
         assert!(*zooms.start() <= coarsest, "{zooms:?}");
         for z in zooms {
             let drawn = check_drawn(&new, z);
-            // The heap and the pit have some 1000 pixels of 2 m, which are as many at zoom 15.
-            let least = 300 << (2 * z) >> 32;
+            // The heap and the pit have some 1000 pixels of 2 m, which are as many at zoom 15; overviews prove less.
+            let least = 300_u64 << (2 * z) >> 36;
             assert!(drawn > least, "{drawn} pixels at zoom {z}");
         }
     }

@@ -153,7 +153,7 @@ mod tests {
         let count = root[0] as usize;
         assert!(count > 1);
         // Every leaf is where the root says, and together they have all entries.
-        let lengths = &root[1 + 2 * count..1 + 3 * count];
+        let lengths = &root[1 + 2 * count..][..count];
         let (mut from, mut all) = (0, 0);
         for length in lengths {
             let to = from + *length as usize;
