@@ -180,6 +180,19 @@ test-web: web-package
     if command -v node > /dev/null; then node --test web/tests/; else echo "skipped: Node is not installed"; fi
     if python3 -c 'import playwright, PIL' 2> /dev/null; then python3 web/tests/browser.py; else echo "skipped: Python has no playwright or no pillow"; fi
 
+# PMTiles by the light program, read by PyPI's pmtiles and Pillow and shown by MapLibre; names what is missing and skips it. Takes
+# the packages pmtiles, pillow, numpy and playwright of PyPI and pmtiles of npm into the target folder where it can.
+test-pmtiles:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release -p terrane-cli --no-default-features
+    target="${CARGO_TARGET_DIR:-target}"
+    environment="$target/pmtiles"
+    [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+    "$environment/bin/python" -m pip install --quiet pmtiles pillow numpy playwright || echo "PyPI cannot be reached"
+    npm install --silent --no-audit --no-fund --prefix "$environment" pmtiles || echo "npm cannot be reached"
+    TERRANE="$target/release/terrane" MODULES="$environment/node_modules" "$environment/bin/python" tools/tile_archive.py
+
 # How many tiles the server answers per second and core, how late, and whether a flood of bad requests harms it (Linux).
 load:
     cargo build --release --workspace --bin terrane --example load

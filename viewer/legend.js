@@ -15,6 +15,7 @@ const NOTES = {
   "profile-curvature": "along the line of fall; orange: convex",
   "plan-curvature": "along contour lines; orange: spurs",
   difference: "decoded minus original; magenta: data on one side alone",
+  change: "since the earlier file; red: lower · blue: higher · no colour: not proven",
   aspect: "where the ground falls to",
 };
 

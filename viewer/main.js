@@ -50,7 +50,7 @@ const refresh = async () => {
   showLegend(at("legend"), layerOf(layer), info, upper.map.getZoom());
   await upper.show(info, layer, state.source);
   await upper.contour(state.hasContours ? info : null, state.source);
-  if (lower && state.isCompared) await lower.show(state.originalInfo, layer === "difference" ? "relief" : layer, state.source);
+  if (lower && state.isCompared) await lower.show(state.originalInfo, ["difference", "change"].includes(layer) ? "relief" : layer, state.source);
 };
 
 const drawContours = (isOn) => {

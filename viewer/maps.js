@@ -58,13 +58,16 @@ export class TerrainMap {
     const { map } = this;
     const id = `${info.name}/${layer}`;
     this.addHeights(info, source);
+    // Change has no colour where nothing is proven: the ground shows there.
+    const ground = layer === "change" ? `${info.name}/hillshade` : null;
+    if (ground) await this.show(info, "hillshade", source);
     if (!map.getSource(id)) {
       map.addSource(id, {
         type: "raster",
         tiles: [source.tiles(info.name, layer)],
         tileSize: 256,
         bounds: info.bounds,
-        minzoom: info.minzoom,
+        minzoom: info.layers.find((entry) => entry.name === layer)?.minzoom ?? info.minzoom,
         maxzoom: info.maxzoom,
       });
     }
@@ -73,7 +76,7 @@ export class TerrainMap {
       const above = ["contours", "line"].find((other) => map.getLayer(other));
       map.addLayer({ id, type: "raster", source: id, paint: { "raster-fade-duration": 120, "raster-resampling": "linear" } }, above);
     }
-    for (const other of shown) if (other !== id) map.removeLayer(other);
+    for (const other of shown) if (other !== id && other !== ground) map.removeLayer(other);
     for (const other of Object.keys(map.getStyle().sources)) {
       const isOld = !other.startsWith(`${info.name}/`) && other !== "line";
       if (isOld && other !== this.heights && other !== this.contours) map.removeSource(other);

@@ -9,6 +9,7 @@ export const TITLES = {
   "profile-curvature": "Profile curvature",
   "plan-curvature": "Plan curvature",
   difference: "Difference",
+  change: "Proven change",
 };
 
 export const metres = (value, digits = 2) =>

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, contour, decode, derive, encode, generate, info, query, serve as serving, shard,
-    site, verify,
+    CheckFailed, contour, decode, derive, diff, encode, generate, info, query, serve as serving,
+    shard, site, tiles, verify,
 };
 #[cfg(feature = "lab")]
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
@@ -117,9 +117,11 @@ enum Command {
     Query(query::Arguments),
     Derive(derive::Arguments),
     Contour(contour::Arguments),
+    Diff(diff::Arguments),
     Info(info::Arguments),
     Serve(serving::Arguments),
     Site(site::Arguments),
+    Tiles(tiles::Arguments),
     Verify(verify::Arguments),
     #[command(subcommand)]
     Shard(shard::Command),
@@ -190,9 +192,11 @@ fn main() -> ExitCode {
         Command::Query(arguments) => query::run(&arguments, common),
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Contour(arguments) => contour::run(&arguments, common),
+        Command::Diff(arguments) => diff::run(&arguments, common),
         Command::Info(arguments) => info::run(&arguments, common),
         Command::Serve(arguments) => serving::run(&arguments, common),
         Command::Site(arguments) => site::run(&arguments, common),
+        Command::Tiles(arguments) => tiles::run(&arguments, common),
         Command::Verify(arguments) => verify::run(&arguments, common),
         Command::Shard(command) => {
             be_frugal();

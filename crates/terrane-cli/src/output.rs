@@ -8,7 +8,7 @@ pub(crate) use terrane::one_line;
 use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 33] = [
+const SETTINGS: [&str; 35] = [
     "any_extension",
     "base",
     "bbox",
@@ -26,6 +26,7 @@ const SETTINGS: [&str; 33] = [
     "level",
     "lossless",
     "max_error",
+    "max_zoom",
     "memory_limit",
     "method",
     "min_length",
@@ -40,12 +41,13 @@ const SETTINGS: [&str; 33] = [
     "resume",
     "rmse",
     "set",
+    "step",
     "tile",
     "width",
 ];
 
 /// A message of the library as a user of the command reads it: with options instead of settings.
-fn with_options(message: &str) -> String {
+pub(crate) fn with_options(message: &str) -> String {
     SETTINGS.iter().fold(message.to_owned(), |text, setting| {
         let option = format!("--{}", setting.replace('_', "-"));
         text.replace(&format!("`{setting}`"), &option)

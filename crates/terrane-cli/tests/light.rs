@@ -213,6 +213,129 @@ fn a_damaged_tile_is_named_by_every_command() {
 }
 
 #[test]
+fn two_files_are_compared_and_the_mask_says_what_is_proven() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
+    for (name, seed) in [("old", "3"), ("new", "4")] {
+        let (raster, file) = (format!("{name}.tif"), format!("{name}.trn"));
+        run(&["generate", &raster, "--size", "300x270", "--seed", seed]);
+        run(&[
+            "encode",
+            &raster,
+            &file,
+            "--max-error",
+            "0.1",
+            "--tile",
+            "64",
+        ]);
+    }
+    let command = ["diff", "new.trn", "old.trn", "change.tif"];
+    let text = run(&[&command[..], &["--mask", "mask.tif", "--json"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let number = |key: &str| report[key].as_f64().unwrap();
+    assert_eq!(number("bound_m"), 0.2);
+    assert_eq!(
+        number("compared_pixels") + number("nodata_pixels"),
+        300.0 * 270.0
+    );
+    assert!(number("changed_pixels") > 1000.0);
+    assert!(number("fill_m3") - number("fill_bound_m3") <= number("all_fill_high_m3"));
+    for name in ["change.tif", "mask.tif"] {
+        let bytes = std::fs::read(folder.path().join(name)).unwrap();
+        let item = b"<Item name=\"TERRANE_BOUND_M\">0.2";
+        assert!(bytes.windows(item.len()).any(|part| part == item), "{name}");
+    }
+    assert!(complaint(folder.path(), &command).contains("change.tif: exists already"));
+    let own = complaint(
+        folder.path(),
+        &["diff", "new.trn", "old.trn", "old.trn", "--overwrite"],
+    );
+    assert!(own.contains("old.trn"), "{own}");
+    // The same file twice: nothing changed.
+    let text = run(&["diff", "new.trn", "new.trn", "none.tif"]);
+    assert!(text.contains("proven    0 pixels"), "{text}");
+
+    run(&["encode", "old.tif", "free.trn", "--rmse", "0.1"]);
+    let free = ["diff", "new.trn", "free.trn", "free.tif"];
+    let text = complaint(folder.path(), &[&free[..], &["--mask", "m.tif"]].concat());
+    assert!(
+        text.contains("the old file guarantees no bound") && text.contains("--max-error"),
+        "{text}"
+    );
+    assert!(run(&free).contains("without a bound"));
+    let text = complaint(
+        folder.path(),
+        &["serve", "new.trn", "--before", "free.trn", "--port", "0"],
+    );
+    assert!(
+        text.contains("--before free.trn") && text.contains("no bound"),
+        "{text}"
+    );
+}
+
+#[test]
+fn map_tiles_are_written_as_an_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
+    run(&["generate", "dem.tif", "--size", "300x270", "--seed", "3"]);
+    run(&[
+        "encode",
+        "dem.tif",
+        "x.trn",
+        "--max-error",
+        "0.1",
+        "--tile",
+        "64",
+    ]);
+    let text = run(&["tiles", "x.trn", "x.pmtiles", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let bytes = std::fs::read(folder.path().join("x.pmtiles")).unwrap();
+    assert_eq!(&bytes[..8], b"PMTiles\x03");
+    assert_eq!(report["bytes"], bytes.len());
+    assert_eq!(report["maxzoom"], bytes[101]);
+    assert!(report["rounding_of_bound"].as_f64().unwrap() <= 0.125);
+    // The same on any number of threads.
+    run(&["tiles", "x.trn", "y.pmtiles", "--jobs", "3"]);
+    assert!(std::fs::read(folder.path().join("y.pmtiles")).unwrap() == bytes);
+    let mapbox = [
+        "--encoding",
+        "mapbox",
+        "--format",
+        "png",
+        "--tile-size",
+        "256",
+    ];
+    let output = terrane(
+        folder.path(),
+        &[&["tiles", "x.trn", "m.pmtiles"][..], &mapbox].concat(),
+    );
+    let warning = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && warning.contains("50 % of the file's error bound"));
+    let text = run(&["tiles", "x.trn", "s.pmtiles", "--layer", "hillshade"]);
+    assert!(!text.contains("heights"), "{text}");
+    for (arguments, words) in [
+        (
+            &["tiles", "x.trn", "x.pmtiles"][..],
+            "x.pmtiles: exists already",
+        ),
+        (&["tiles", "x.trn", "x.tif"], "x.tif"),
+        (&["tiles", "x.trn", "x.mbtiles"], "x.mbtiles"),
+        (
+            &["tiles", "x.trn", "z.pmtiles", "--min-zoom", "20"],
+            "no zooms from 20",
+        ),
+        (&["tiles", "x.trn", "z.pmtiles", "--step", "0"], "--step"),
+        (
+            &["tiles", "x.trn", "z.pmtiles", "--layer", "difference"],
+            "difference",
+        ),
+    ] {
+        let text = complaint(folder.path(), arguments);
+        assert!(text.contains(words), "{arguments:?} {text}");
+    }
+}
+
+#[test]
 fn files_of_tokens_get_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");

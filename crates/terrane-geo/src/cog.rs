@@ -149,6 +149,13 @@ impl CogWriter {
         Ok(())
     }
 
+    /// Adds an item to the metadata of the whole raster, where GDAL shows it; possible until the file is finished, since
+    /// some things are known only when all rows were seen.
+    pub fn note(&mut self, name: &str, value: &str) {
+        let item = (name.to_owned(), value.to_owned());
+        self.storage.band.items.push(item);
+    }
+
     /// Completes the file and gives it its name.
     pub fn finish(mut self) -> Result<()> {
         let (width, height) = (self.levels[0].width, self.levels[0].height);

@@ -39,6 +39,8 @@ pub struct BandMetadata {
     pub description: String,
     /// What the numbers are.
     pub quantity: Quantity,
+    /// Further items about the whole raster, names and values; written, and not read back.
+    pub items: Vec<(String, String)>,
 }
 
 impl Default for BandMetadata {
@@ -49,6 +51,7 @@ impl Default for BandMetadata {
             unit: String::new(),
             description: String::new(),
             quantity: Quantity::Height,
+            items: Vec::new(),
         }
     }
 }
@@ -105,6 +108,10 @@ impl BandMetadata {
             let sample = if *of_band { " sample=\"0\"" } else { "" };
             let value = escape(value);
             items.push_str(&format!("  <Item name=\"{name}\"{sample}>{value}</Item>\n"));
+        }
+        for (name, value) in &self.items {
+            let (name, value) = (escape(name), escape(value));
+            items.push_str(&format!("  <Item name=\"{name}\">{value}</Item>\n"));
         }
         if let Quantity::Other(name) = &self.quantity {
             let name = escape(name);
@@ -166,6 +173,7 @@ mod tests {
             unit: "ft".into(),
             description: "height <of> \"land\" & sea".into(),
             quantity: Quantity::Height,
+            ..BandMetadata::default()
         };
         assert_eq!(
             BandMetadata::parse(&band.to_xml(&[]).unwrap()),

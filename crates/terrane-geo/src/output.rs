@@ -30,24 +30,27 @@ pub enum Kind {
     Plan,
     /// Lines on the map.
     Lines,
+    /// An archive of map tiles.
+    Tiles,
     /// Anything: the name was chosen knowingly, or by the program.
     Any,
 }
 
 impl Kind {
     /// Endings that say what a file holds. A name with another ending, or none, says nothing.
-    const ENDINGS: [(Self, &[&str]); 5] = [
+    const ENDINGS: [(Self, &[&str]); 6] = [
         (Self::Terrain, &["trn"]),
         (
             Self::Raster,
             &[
                 "tif", "tiff", "gtiff", "vrt", "img", "asc", "hgt", "bil", "flt", "dem", "dt0",
-                "dt1", "dt2", "jp2", "nc", "grd", "xyz", "las", "laz", "png", "zarr",
+                "dt1", "dt2", "jp2", "nc", "grd", "xyz", "las", "laz", "png", "zarr", "mbtiles",
             ],
         ),
         (Self::Model, &["safetensors", "pth", "pt"]),
         (Self::Plan, &["json"]),
         (Self::Lines, &["geojson", "geojsonl", "fgb"]),
+        (Self::Tiles, &["pmtiles"]),
     ];
 
     fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Kind {
             Self::Model => "a model",
             Self::Plan => "a plan of shards",
             Self::Lines => "lines",
+            Self::Tiles => "an archive of map tiles",
             Self::Any => "any file",
         }
     }
@@ -69,6 +73,7 @@ impl Kind {
             Self::Model => "safetensors",
             Self::Plan => "json",
             Self::Lines => "geojson",
+            Self::Tiles => "pmtiles",
             Self::Any => "",
         }
     }
@@ -290,6 +295,7 @@ mod tests {
             ("no/a.safetensors", Kind::Raster),
             ("no/a.tif", Kind::Model),
             ("no/a.trn", Kind::Plan),
+            ("no/a.tif", Kind::Tiles),
         ] {
             let error = check(name, kind).unwrap_err();
             assert!(matches!(error, Error::OtherEnding { .. }), "{error}");

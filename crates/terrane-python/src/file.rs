@@ -6,6 +6,7 @@ use std::time::Duration;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use terrane::change::{Change, ChangeArrays};
 use terrane::georeferencing::{affine, georeference, storage};
 use terrane::{
     ContourLine, Contouring, Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View,
@@ -16,7 +17,8 @@ use terrane_geo::{Affine, SampleType};
 
 use crate::array::{Heights, array};
 use crate::failure::{Outcome, TerraneError, parse, refuse};
-use crate::settings::{memory, threads};
+use crate::rasters::by_rows;
+use crate::settings::{detached, memory, threads};
 
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
 const KEPT_TILES: usize = 4;
@@ -274,6 +276,34 @@ impl File {
             Ok((line.height, line.is_index, points.reshape(shape)?))
         };
         lines.into_iter().map(array).collect()
+    }
+
+    /// What changed since an older file: this one minus it, where that is proven, the transform, and a report as JSON.
+    #[expect(
+        clippy::type_complexity,
+        reason = "each is a part of the answer in Python"
+    )]
+    fn diff(
+        &self,
+        py: Python,
+        old: &Self,
+        resolution: Option<f64>,
+    ) -> PyResult<(Py<PyAny>, Option<Py<PyAny>>, [f64; 6], String)> {
+        let (found, shape, transform) = detached(py, None, |progress| {
+            let change = Change::between(&self.terrain, &old.terrain, resolution)?;
+            let found = change.arrays(self.jobs, &mut by_rows(progress))?;
+            let (width, height) = change.size();
+            let transform = numbers(&change.georeference().affine());
+            Ok((found, (height, width), transform))
+        })?;
+        let ChangeArrays {
+            difference,
+            proven,
+            report,
+        } = found;
+        let proven = proven.map(|proven| array(py, proven, shape)).transpose()?;
+        let report = report.json().to_string();
+        Ok((array(py, difference, shape)?, proven, transform, report))
     }
 
     /// A quantity of the surface at points; NaN where there is no data.

@@ -21,7 +21,7 @@ fn open(path: &Path, model: Option<PathBuf>, memory_limit: Option<f64>) -> Outco
 }
 
 /// Progress by rows, where Python's is by tiles.
-fn by_rows(progress: &mut Report) -> impl FnMut(u64, u64) -> terrane::Result<()> {
+pub(crate) fn by_rows(progress: &mut Report) -> impl FnMut(u64, u64) -> terrane::Result<()> {
     |done, of| {
         Ok(progress(EncodeProgress {
             tiles: done,

@@ -14,6 +14,7 @@ pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Valu
                 "content_type": Format::Png.media_type(),
                 "description": dataset.tiles.crs().to_string(),
                 "original": dataset.original.as_ref().map(|original| &original.name),
+                "before": dataset.before.as_ref().map(|before| &before.name),
                 "is_original": dataset.tiles.terrain().is_none(),
             });
             (dataset.name.clone(), entry)
@@ -30,5 +31,10 @@ pub(crate) fn info(dataset: &Dataset) -> Value {
     let original = dataset.original.as_ref();
     value["original"] = original.map(|original| original.name.clone()).into();
     value["original_bytes"] = original.map(|original| original.bytes).into();
+    value["before"] = dataset
+        .before
+        .as_ref()
+        .map(|before| before.name.clone())
+        .into();
     value
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use terrane::tiles::{BlockCache, MapTiles, TileError};
+use terrane::tiles::{Before, BlockCache, MapTiles, TileError};
 use terrane::{TiffCache, VirtualTiff, sentence};
 use terrane_codec::{Terrain, shown};
 use terrane_geo::RasterSource;
@@ -27,6 +27,15 @@ pub(crate) struct Dataset {
     pub(crate) parts: OnceCell<Value>,
     /// The raster that the file was made from.
     pub(crate) original: Option<Arc<Self>>,
+    /// An earlier file of the same pixels.
+    pub(crate) before: Option<Arc<Self>>,
+}
+
+/// What a file is compared with.
+#[derive(Default)]
+pub(crate) struct Compared {
+    pub(crate) original: Option<Arc<Dataset>>,
+    pub(crate) before: Option<Arc<Dataset>>,
 }
 
 fn on_map(path: &Path) -> impl FnOnce(TileError) -> Error {
@@ -40,7 +49,7 @@ impl Dataset {
         name: String,
         path: &Path,
         terrain: Arc<Terrain>,
-        original: Option<Arc<Self>>,
+        Compared { original, before }: Compared,
         cache: &Arc<BlockCache>,
         tiff_cache: &Arc<TiffCache>,
     ) -> Result<Self, Error> {
@@ -50,15 +59,24 @@ impl Dataset {
         // The head holds the checksums of the index, which holds those of the tiles.
         let identity = hex::encode(&Sha256::digest(terrain.reader().head())[..8]);
         let compared = original.as_ref().map(|original| original.tiles.clone());
+        let earlier = before
+            .as_ref()
+            .map(|before| Before::new(&terrain, before.tiles.clone()))
+            .transpose()
+            .map_err(|source| Error::NotBefore {
+                name: name.clone(),
+                source: Box::new(source),
+            })?;
         let tiles = MapTiles::open(terrain, cache).map_err(on_map(path))?;
         Ok(Self {
             name,
             identity,
             bytes,
-            tiles: Arc::new(tiles.with_original(compared)),
+            tiles: Arc::new(tiles.with_original(compared).with_before(earlier)),
             tiff: Some(tiff),
             parts: OnceCell::new(),
             original,
+            before,
         })
     }
 
@@ -91,6 +109,7 @@ impl Dataset {
             tiff: None,
             parts: OnceCell::new(),
             original: None,
+            before: None,
         })
     }
 }

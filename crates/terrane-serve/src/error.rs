@@ -39,6 +39,15 @@ pub enum Error {
         /// What tells them apart.
         reason: Mismatch,
     },
+    /// An earlier file that nothing can be proven with.
+    #[error("{name} cannot be compared with this file")]
+    NotBefore {
+        /// The file's name.
+        name: String,
+        /// Why.
+        #[source]
+        source: Box<terrane::Error>,
+    },
     /// A raster whose size and time cannot be read.
     #[error("{file} cannot be read")]
     Unreadable {

@@ -26,5 +26,5 @@ mod tilejson;
 
 pub use error::Error;
 pub use original::Mismatch;
-pub use server::{Listening, Options, Original, Server, ask_to_stop};
+pub use server::{Earlier, Listening, Options, Original, Server, ask_to_stop};
 pub use site::{Site, SiteSize};

@@ -547,21 +547,22 @@ async fn tile(
     let dataset = server.dataset(name)?.clone();
     let layer = layer.map_or(Ok(Layer::Height), |layer| Server::layer(&dataset, layer))?;
     let (y, side, format) = parse_last(y)?;
+    let tile = parse_tile([z, x, y])?;
     let request = TileRequest {
-        layer,
-        tile: parse_tile([z, x, y])?,
         side,
         nodata: parse_nodata(options.nodata.as_deref())?,
+        ..TileRequest::new(layer, tile)
     };
     // The tag needs no drawing: it changes with the file, the request and the program.
-    let original = dataset
-        .original
-        .as_ref()
-        .map_or("", |original| &original.identity);
+    let identity = |other: &Option<Arc<Dataset>>| {
+        let other = other.as_ref();
+        other.map_or(String::new(), |other| other.identity.clone())
+    };
     let tag = tag(&[
         DRAWING,
         &dataset.identity,
-        original,
+        &identity(&dataset.original),
+        &identity(&dataset.before),
         &format!("{request:?} {format:?}"),
     ]);
     let work = move |deadline| {

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::dataset::Dataset;
+use crate::dataset::{Compared, Dataset};
 use crate::limits::Pool;
 use crate::metrics::Metrics;
 use crate::{Error, listener, original, routes};
@@ -34,6 +34,8 @@ const RESERVED: [&str; 6] = [
 ];
 /// What is added to a file's name for the raster it was made from.
 const ORIGINAL: &str = "-original";
+/// What is added to it for an earlier file.
+const BEFORE: &str = "-before";
 /// Bytes that a drawn tile takes besides its own.
 const OVERHEAD: u64 = 256;
 /// Blocks of GeoTIFFs have this part of the memory for decoded heights besides: GDAL keeps what it read itself.
@@ -72,6 +74,14 @@ pub struct Original<'a> {
     pub path: &'a Path,
     /// Its heights.
     pub raster: Box<dyn RasterSource>,
+}
+
+/// An earlier file of the same pixels.
+pub struct Earlier<'a> {
+    /// Its path or address.
+    pub path: &'a Path,
+    /// The file.
+    pub terrain: Terrain,
 }
 
 /// Drawn tiles by their tags.
@@ -130,13 +140,14 @@ impl Server {
         }
     }
 
-    /// Adds a file, `head` being what it begins with, and the raster it was made from.
+    /// Adds a file, the raster it was made from, and an earlier file to show what changed since.
     pub fn add(
         &mut self,
         name: &str,
         path: &Path,
         terrain: Terrain,
         original: Option<Original>,
+        before: Option<Earlier>,
     ) -> Result<(), Error> {
         if RESERVED.contains(&name) {
             return Err(Error::ReservedName { name: name.into() });
@@ -145,15 +156,35 @@ impl Server {
         let original = original
             .map(|original| self.open_original(name, &terrain, original))
             .transpose()?;
+        let before = before
+            .map(|Earlier { path, terrain }| {
+                let (name, terrain) = (format!("{name}{BEFORE}"), Arc::new(terrain));
+                let compared = Compared::default();
+                Dataset::of_terrain(
+                    name,
+                    path,
+                    terrain,
+                    compared,
+                    &self.blocks,
+                    &self.tiff_blocks,
+                )
+                .map(Arc::new)
+            })
+            .transpose()?;
+        let compared = Compared {
+            original: original.clone(),
+            before: before.clone(),
+        };
         let dataset = Dataset::of_terrain(
             name.into(),
             path,
             terrain,
-            original.clone(),
+            compared,
             &self.blocks,
             &self.tiff_blocks,
         )?;
-        for dataset in original.into_iter().chain([Arc::new(dataset)]) {
+        let others = original.into_iter().chain(before);
+        for dataset in others.chain([Arc::new(dataset)]) {
             let name = dataset.name.clone();
             if self.datasets.insert(name.clone(), dataset).is_some() {
                 return Err(Error::DuplicateName { name });

@@ -185,6 +185,38 @@ pub enum Error {
         /// Height in map units.
         height: f64,
     },
+    /// A pixel size that is not a whole number of pixels.
+    #[error(
+        "`resolution` must be a whole multiple of the new file's pixels, which are {pixel} across, and not {resolution}"
+    )]
+    NotWhole {
+        /// What was asked for.
+        resolution: f64,
+        /// Side of a pixel in map units.
+        pixel: f64,
+    },
+    /// Of two files one alone says where it lies.
+    #[error("the {side} file does not say where it lies, and the other does")]
+    NoPlace {
+        /// Which.
+        side: crate::change::Side,
+    },
+    /// Heights above different zeros.
+    #[error(
+        "the new file's heights are in EPSG:{new} and the old file's in EPSG:{old}: bring one raster to the other's vertical system first"
+    )]
+    VerticalSystems {
+        /// The new file's.
+        new: u16,
+        /// The old file's.
+        old: u16,
+    },
+    /// Two files without a pixel in common.
+    #[error("the two files have no pixel with data in common")]
+    NothingShared,
+    /// A proof that cannot be had.
+    #[error(transparent)]
+    Unproven(#[from] crate::change::Unproven),
     /// Samples of a type that is not known.
     #[error("the file's samples are of the unknown type {kind}")]
     UnknownSamples {
@@ -280,6 +312,22 @@ pub enum Error {
         /// Where it should be.
         path: PathBuf,
     },
+    /// Zooms of which there are none.
+    #[error("there are no zooms from {first} to {last}: the finest is {finest}")]
+    Zooms {
+        /// The first.
+        first: u8,
+        /// The last.
+        last: u8,
+        /// The finest that there is.
+        finest: u8,
+    },
+    /// An archive of nothing.
+    #[error("no tile of these zooms has any data")]
+    NoTiles,
+    /// Map tiles.
+    #[error(transparent)]
+    Tiles(#[from] crate::tiles::TileError),
     /// A raster.
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),

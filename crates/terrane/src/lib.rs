@@ -3,7 +3,9 @@
 //! A raster becomes a file by [`encode()`], as [`Settings`] say; [`open()`] opens one, of this machine or at an address.
 //! A [`Terrain`] gives heights by tiles and windows, and a [`Surface`] height, gradient and curvature at any point of the
 //! map; [`query()`] and [`GroundSurface`] measure them on the ground. [`Decoding`] writes a COG again at any resolution,
-//! a [`Contouring`] lines of equal height, a [`Derivation`] slope, aspect, hillshade and the like, and [`tiles`] makes pictures for a web map. [`verify()`]
+//! a [`Contouring`] lines of equal height, a [`Derivation`] slope, aspect, hillshade and the like, [`change`] says what is
+//! proven to have changed between two files, [`tiles`] makes pictures for a web map and a [`TileArchive`] all of them in one
+//! file. [`verify()`]
 //! finds damage and compares a file with its source, [`parts()`] says where its bytes are. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`])
 //! and become the same file in the end ([`Plan::merge`]).
 //!
@@ -57,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod contour;
 mod damage;
 mod decode;
@@ -69,10 +72,12 @@ mod input;
 mod open;
 mod parts;
 mod plan;
+mod pmtiles;
 mod query;
 mod sentence;
 mod settings;
 mod shards;
+mod tile_archive;
 pub mod tiles;
 mod verify;
 mod virtual_tiff;
@@ -92,6 +97,7 @@ pub use query::{GroundSample, GroundSurface, PointReport, query};
 pub use sentence::{one_line, plain_lines, sentence};
 pub use settings::{Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};
+pub use tile_archive::{ArchiveReport, TileArchive};
 pub use verify::{Verification, verify};
 pub use virtual_tiff::{TiffCache, VirtualTiff};
 

@@ -24,6 +24,7 @@ pub(crate) mod derive;
 mod device;
 #[cfg(feature = "lab")]
 pub(crate) mod diagnose;
+pub(crate) mod diff;
 pub(crate) mod encode;
 #[cfg(feature = "lab")]
 pub(crate) mod eval;
@@ -37,6 +38,7 @@ pub(crate) mod shard;
 pub(crate) mod site;
 #[cfg(feature = "lab")]
 pub(crate) mod tables;
+pub(crate) mod tiles;
 #[cfg(feature = "lab")]
 pub(crate) mod train;
 pub(crate) mod verify;

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use terrane::OpenOptions;
 use terrane_codec::format::MemoryLimit;
 use terrane_codec::shown;
-use terrane_serve::{Error, Options, Original, Server};
+use terrane_serve::{Earlier, Error, Options, Original, Server};
 
 use crate::Common;
 use crate::commands::{RemoteArguments, jobs};
@@ -19,7 +19,7 @@ use crate::output::print;
 /// Open the address in a browser for the map, or give its tiles to MapLibre, QGIS, deck.gl and others:
 ///
 /// /NAME is the TileJSON of heights (Terrarium), /NAME/{z}/{x}/{y}.png the tiles, also @2x and .webp;
-/// /NAME/LAYER/{z}/{x}/{y}.png shows hillshade, slope, aspect, laplacian, profile-curvature, plan-curvature or difference;
+/// /NAME/LAYER/{z}/{x}/{y}.png shows hillshade, slope, aspect, laplacian, profile-curvature, plan-curvature, difference or change;
 /// /NAME/point/LON,LAT and /NAME/profile?line=LON,LAT;LON,LAT answer what `terrane query` answers;
 /// /NAME.tif is the file as a GeoTIFF for GDAL and QGIS, by ranges, and /NAME.trn the file itself;
 /// /NAME/info, /NAME/parts.json, /catalog, /health and /metrics describe the server.
@@ -27,7 +27,7 @@ use crate::output::print;
 /// Ctrl-C lets answers that are under way finish; a second one ends at once.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org\n  gdalinfo /vsicurl/http://127.0.0.1:8080/dem.tif"
+    after_help = "Examples:\n  terrane serve dem.trn\n  terrane serve dem.trn --original dem.tif\n  terrane serve 2024.trn --before 2019.trn\n  terrane serve alps=a.trn jura=b.trn --original alps=a.tif --port 9000\n  terrane serve https://example.org/dem.trn --bind 0.0.0.0 --public-url https://maps.example.org\n  gdalinfo /vsicurl/http://127.0.0.1:8080/dem.tif"
 )]
 pub(crate) struct Arguments {
     /// Terrane files, paths or addresses; NAME=FILE gives one another name than that of its file.
@@ -36,6 +36,10 @@ pub(crate) struct Arguments {
     /// The raster that a file was made from, to compare with; another is refused. NAME=FILE.tif where there are several files.
     #[arg(long, value_name = "FILE.tif", alias = "against")]
     original: Vec<String>,
+    /// An earlier terrane file of the same pixels: the layer `change` shows what is proven to have changed since. NAME=FILE.trn
+    /// where there are several files.
+    #[arg(long, value_name = "FILE.trn")]
+    before: Vec<String>,
     /// A model for files that neither hold theirs nor use one of the program.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
@@ -107,46 +111,85 @@ pub(crate) fn name_of(path: &Path) -> String {
 impl Arguments {
     /// Opens all files, with their originals.
     fn add_files(&self, server: &mut Server, memory: MemoryLimit) -> Result<()> {
-        // With one file there is no doubt whose original it is.
-        let is_single = self.files.len() == 1;
-        let mut originals: Vec<(Option<&str>, &Path)> =
-            self.original.iter().map(|text| split_name(text)).collect();
+        let mut originals = Companions::new("--original", &self.original, self.files.len());
+        let mut earlier = Companions::new("--before", &self.before, self.files.len());
+        let options = OpenOptions {
+            model: self.model.clone(),
+            memory,
+            remote: self.remote.options(),
+        };
         for text in &self.files {
             let (name, path) = split_name(text);
             let name = name.map_or_else(|| name_of(path), str::to_owned);
-            let remote = self.remote.options();
-            let options = OpenOptions {
-                model: self.model.clone(),
-                memory,
-                remote,
-            };
             let terrain = terrane::open_with(path, &options)?;
-            let original = originals
-                .iter()
-                .position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name))
-                .map(|index| originals.swap_remove(index).1);
+            let original = originals.take(&name);
             let raster = original
                 .map(|path| {
                     let raster = terrane_geo::open(&[path])?;
                     Ok::<_, terrane_geo::Error>(Original { path, raster })
                 })
                 .transpose()?;
+            let before = earlier.take(&name);
+            let old = before
+                .map(|path| {
+                    let terrain = terrane::open_with(path, &options)?;
+                    Ok::<_, terrane::Error>(Earlier { path, terrain })
+                })
+                .transpose()?;
             server
-                .add(&name, path, terrain, raster)
-                .map_err(|error| explain(error, path, original))?;
+                .add(&name, path, terrain, raster, old)
+                .map_err(|error| explain(error, path, original, before))?;
         }
-        if let Some((_, path)) = originals.first() {
-            bail!(
-                "--original {}: no file of this name is served; say which as NAME=FILE.tif",
+        originals.finish()?;
+        earlier.finish()
+    }
+}
+
+/// What files are compared with, by their names.
+struct Companions<'a> {
+    option: &'static str,
+    left: Vec<(Option<&'a str>, &'a Path)>,
+    /// With one file there is no doubt whose it is.
+    is_single: bool,
+}
+
+impl<'a> Companions<'a> {
+    fn new(option: &'static str, given: &'a [String], files: usize) -> Self {
+        Self {
+            option,
+            left: given.iter().map(|text| split_name(text)).collect(),
+            is_single: files == 1,
+        }
+    }
+
+    /// The one of a file.
+    fn take(&mut self, name: &str) -> Option<&'a Path> {
+        let is_single = self.is_single;
+        let mut all = self.left.iter();
+        let found = all.position(|(wanted, _)| wanted.map_or(is_single, |wanted| wanted == name));
+        found.map(|index| self.left.swap_remove(index).1)
+    }
+
+    /// Refuses one that is left over.
+    fn finish(self) -> Result<()> {
+        match self.left.first() {
+            None => Ok(()),
+            Some((_, path)) => bail!(
+                "{} {}: no file of this name is served; say which as NAME=FILE",
+                self.option,
                 shown(path)
-            );
+            ),
         }
-        Ok(())
     }
 }
 
 /// A server's error, with the options that avoid it.
-fn explain(error: Error, path: &Path, original: Option<&Path>) -> anyhow::Error {
+fn explain(
+    error: Error,
+    path: &Path,
+    original: Option<&Path>,
+    before: Option<&Path>,
+) -> anyhow::Error {
     match error {
         Error::ReservedName { .. } => {
             let path = shown(path);
@@ -156,6 +199,10 @@ fn explain(error: Error, path: &Path, original: Option<&Path>) -> anyhow::Error 
         Error::NotOriginal { .. } => {
             let original = original.map(shown).unwrap_or_default();
             anyhow!("--original {original}: {error}")
+        }
+        Error::NotBefore { .. } => {
+            let before = before.map(shown).unwrap_or_default();
+            anyhow::Error::new(error).context(format!("--before {before}"))
         }
         error => error.into(),
     }

@@ -19,12 +19,14 @@ True
 has a codec for Zarr, ``pyterrane.shards`` encodes in independent pieces, ``pyterrane.ray`` and ``pyterrane.dask`` spread them.
 """
 
+from pyterrane._change import Change, diff
 from pyterrane._convert import Report, decode, derive, encode, info, verify
 from pyterrane._opener import TiffFile, opener
 from pyterrane._pyterrane import TerraneError, __version__, has_networks
 from pyterrane._terrain import Contour, Terrain, open
 
 __all__ = [
+    "Change",
     "Contour",
     "Report",
     "Terrain",
@@ -33,6 +35,7 @@ __all__ = [
     "__version__",
     "decode",
     "derive",
+    "diff",
     "encode",
     "has_networks",
     "info",

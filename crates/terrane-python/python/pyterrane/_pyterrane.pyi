@@ -91,6 +91,9 @@ class File:
         min_length: float,
         index: int,
     ) -> list[tuple[float, bool, NDArray[np.float64]]]: ...
+    def diff(
+        self, old: File, resolution: float | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None, _Transform, str]: ...
     def sample(
         self, name: str, x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]: ...

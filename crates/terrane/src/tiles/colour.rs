@@ -47,6 +47,16 @@ const SIGNED: [(f64, Rgb); 7] = [
     (1.0, [133, 56, 26]),
 ];
 
+/// What sank is red and what rose is blue, as geomorphologists draw it; nothing that is proven is without colour.
+const CHANGE: [(f64, Rgb); 6] = [
+    (-1.0, [122, 14, 28]),
+    (-0.5, [206, 62, 52]),
+    (0.0, [246, 190, 170]),
+    (0.0, [170, 206, 240]),
+    (0.5, [52, 120, 196]),
+    (1.0, [16, 48, 118]),
+];
+
 /// Sage lowlands, sandy slopes, pale summits; parts of the way from the lowest to the highest point.
 const RELIEF: [(f64, Rgb); 6] = [
     (0.0, [141, 168, 143]),
@@ -127,6 +137,11 @@ pub(super) fn difference_colour(difference_m: f64, limit_m: f64) -> Rgb {
     ramp(&SIGNED, difference_m / limit_m)
 }
 
+/// The colour of a proven change.
+pub(super) fn change_colour(change_m: f64, limit_m: f64) -> Rgb {
+    ramp(&CHANGE, rooted(change_m, limit_m))
+}
+
 fn hexadecimal([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
@@ -175,6 +190,7 @@ pub fn legend(layer: Layer) -> Option<Legend> {
         }
         Layer::Relief => legend("range", &RELIEF),
         Layer::Difference => legend("signed", &SIGNED),
+        Layer::Change => legend("root", &CHANGE),
         _ => None,
     }
 }
@@ -205,5 +221,7 @@ mod tests {
         assert!(!is_blue(product_colour(Product::PlanCurvature, 0.2, 0.4)));
         assert_eq!(product_colour(Product::Aspect, f64::NAN, 1.0), FLAT);
         assert_eq!(difference_colour(f64::NAN, 0.1), ONE_SIDED);
+        assert!(is_blue(change_colour(1e-9, 10.0)) && is_blue(change_colour(3.0, 10.0)));
+        assert!(!is_blue(change_colour(-1e-9, 10.0)) && !is_blue(change_colour(-30.0, 10.0)));
     }
 }

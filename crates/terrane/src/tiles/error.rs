@@ -30,6 +30,9 @@ pub enum TileError {
     /// A difference without a raster to compare with.
     #[error("there is no original to compare with")]
     NoOriginal,
+    /// A change without an earlier file.
+    #[error("there is no earlier file to compare with")]
+    NoBefore,
     /// A level that is not there.
     #[error("there is no level {level}: the last is {last}")]
     NoLevel {

@@ -61,7 +61,13 @@ impl MapTiles {
                 })
                 .collect()
         });
-        json!({ "name": layer.name(), "unit": layer.unit(), "legend": legend, "limit_by_zoom": limits })
+        json!({
+            "name": layer.name(),
+            "unit": layer.unit(),
+            "minzoom": self.zooms(layer).start(),
+            "legend": legend,
+            "limit_by_zoom": limits,
+        })
     }
 
     /// TileJSON 3.0.0 of a layer: how a map client finds its tiles, which are at `address`, a template.

@@ -13,11 +13,13 @@ pub enum Layer {
     Product(Product),
     /// The surface minus the raster it was made from, in colours.
     Difference,
+    /// What is proven to have changed since an earlier file, in colours.
+    Change,
 }
 
 impl Layer {
     /// Every layer. Ruggedness and the like exist between pixels alone, not on a surface.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Height,
         Self::Relief,
         Self::Product(Product::Hillshade),
@@ -27,6 +29,7 @@ impl Layer {
         Self::Product(Product::ProfileCurvature),
         Self::Product(Product::PlanCurvature),
         Self::Difference,
+        Self::Change,
     ];
 
     /// The name in addresses.
@@ -36,6 +39,7 @@ impl Layer {
             Self::Relief => "relief",
             Self::Product(product) => product.name(),
             Self::Difference => "difference",
+            Self::Change => "change",
         }
     }
 
@@ -47,10 +51,15 @@ impl Layer {
         Self::ALL.into_iter().find(|layer| layer.name() == name)
     }
 
+    /// Whether it shows a file by itself, with nothing to compare it with.
+    pub fn is_of_file(self) -> bool {
+        !matches!(self, Self::Difference | Self::Change)
+    }
+
     /// The unit of what it shows.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Height | Self::Relief | Self::Difference => "m",
+            Self::Height | Self::Relief | Self::Difference | Self::Change => "m",
             Self::Product(product) => product.unit(),
         }
     }

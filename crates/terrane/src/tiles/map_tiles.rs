@@ -9,6 +9,7 @@ use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
 };
 
+use crate::change::bound_of;
 use crate::georeferencing::{affine_numbers, georeference as georeference_of};
 use crate::query::{GroundSample, PointReport};
 
@@ -17,7 +18,7 @@ use super::error::Result;
 use super::mercator::{degrees, position};
 use super::patch::{Patch, is_small};
 use super::warp::{Frame, PixelPosition};
-use super::{BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, TileError};
+use super::{Before, BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, TileError, TileRequest};
 
 /// Points along each edge of a raster that are converted to find its bounds.
 const EDGE_POINTS: usize = 33;
@@ -56,6 +57,7 @@ impl HeightRange {
 pub struct MapTiles {
     terrain: Option<Arc<Terrain>>,
     original: Option<Arc<Self>>,
+    before: Option<Before>,
     crs: Crs,
     range: HeightRange,
     bounds: [f64; 4],
@@ -105,6 +107,12 @@ impl MapTiles {
         Self { original, ..self }
     }
 
+    /// The same tiles, with an earlier file to show what changed since.
+    #[must_use]
+    pub fn with_before(self, before: Option<Before>) -> Self {
+        Self { before, ..self }
+    }
+
     fn new(
         georeference: &Georeference,
         blocks: Blocks,
@@ -130,6 +138,7 @@ impl MapTiles {
         let mut tiles = Self {
             terrain: None,
             original: None,
+            before: None,
             crs: georeference.crs.clone(),
             range,
             bounds,
@@ -210,25 +219,38 @@ impl MapTiles {
         self.bounds
     }
 
+    /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
+    pub fn native_zoom(&self) -> f64 {
+        self.native_zoom
+    }
+
     /// Side of a pixel in metres.
     pub fn pixel_m(&self) -> f64 {
         self.pixel_m
     }
 
-    /// Whether a layer can be drawn: a difference needs an original.
+    /// Whether a layer can be drawn: a difference needs an original, and a change an earlier file.
     pub fn has_layer(&self, layer: Layer) -> bool {
-        layer != Layer::Difference || self.original.is_some()
+        match layer {
+            Layer::Difference => self.original.is_some(),
+            Layer::Change => self.before.is_some(),
+            _ => true,
+        }
     }
 
-    /// The zooms at which a layer is worth drawing; a difference needs both.
+    /// The zooms at which a layer is worth drawing; what compares two needs both.
     pub fn zooms(&self, layer: Layer) -> RangeInclusive<u8> {
         let (coarsest, finest) = (*self.zooms.start(), *self.zooms.end());
-        match &self.original {
-            Some(original) if layer == Layer::Difference => {
-                coarsest.max(*original.zooms.start()).min(finest)..=finest
+        let first = match (layer, &self.original, &self.before) {
+            (Layer::Difference, Some(original), _) => coarsest.max(*original.zooms.start()),
+            (Layer::Change, _, Some(before)) => {
+                let first = coarsest.max(*before.tiles().zooms.start());
+                let is_drawn = |z: &u8| before.level(self.level(*z, TileRequest::SIDE)).is_some();
+                (first..=finest).find(is_drawn).unwrap_or(finest)
             }
-            _ => coarsest..=finest,
-        }
+            _ => coarsest,
+        };
+        first.min(finest)..=finest
     }
 
     /// Map coordinates of a longitude and a latitude.
@@ -256,6 +278,7 @@ impl MapTiles {
         let scale = f64::from(1_u32 << self.level(z, side));
         match layer {
             Layer::Difference => scale * self.stated_error_m().unwrap_or(LOSSLESS_LIMIT_M),
+            Layer::Change => self.before.as_ref().map_or(1.0, Before::limit_m),
             Layer::Product(Product::PlanCurvature) => {
                 PLAN_CURVATURE_PER_PIXEL / (scale * self.pixel_m)
             }
@@ -263,8 +286,13 @@ impl MapTiles {
         }
     }
 
+    /// The error bound that the file guarantees, 0 where nothing was lost; `None` without a guarantee.
+    pub fn bound_m(&self) -> Option<f64> {
+        bound_of(self.terrain.as_ref()?.header())
+    }
+
     /// The error bound of the file or, without one, the error that it states; `None` where nothing was lost.
-    pub(super) fn stated_error_m(&self) -> Option<f64> {
+    pub fn stated_error_m(&self) -> Option<f64> {
         let header = self.terrain.as_ref()?.header();
         match header.bound {
             ErrorBound::MaxError(bound) => Some(bound),
@@ -303,6 +331,39 @@ impl MapTiles {
         }
         let convert = |longitude, latitude| self.pixel(longitude, latitude);
         Ok(Frame::new(tile, side).positions(self.bounds, &convert))
+    }
+
+    /// What is proven to have changed at each pixel of a tile, in metres; NaN where nothing is.
+    pub(super) fn changes(
+        &self,
+        tile: MapTile,
+        side: usize,
+        deadline: Deadline,
+    ) -> Result<Vec<f64>> {
+        let before = self.before.as_ref().ok_or(TileError::NoBefore)?;
+        let positions = self.positions(tile, side)?;
+        let level = before
+            .level(self.level(tile.z, side))
+            .ok_or(TileError::TooCoarse)?;
+        let earlier: Vec<PixelPosition> = positions
+            .iter()
+            .map(|position| before.position(*position))
+            .collect();
+        let new = self.patch_around(level, &positions, deadline)?;
+        let old = before.tiles().patch_around(level, &earlier, deadline)?;
+        let (Some(new), Some(old)) = (new, old) else {
+            return Ok(Vec::new());
+        };
+        let change = |position: &PixelPosition| {
+            let pixel = new.pixel(*position)?;
+            let earlier = before.pixel(level, pixel)?;
+            let difference = new.pixel_height(pixel)? - old.pixel_height(earlier)?;
+            before.proven(level, difference)
+        };
+        Ok(positions
+            .iter()
+            .map(|position| change(position).unwrap_or(f64::NAN))
+            .collect())
     }
 
     /// Columns and rows of a level.

@@ -5,12 +5,14 @@
 //! for what the [`Layer`] shows, `colour` and `picture` make an image of it. No seam can show: every pixel is a function
 //! of its position on the ground alone. `contours` traces lines in the same patches, and `mvt` writes them.
 
+mod before;
 mod blocks;
 mod cache;
 mod colour;
 mod contours;
 mod deadline;
 mod error;
+mod height_code;
 mod info;
 mod layer;
 mod map_tiles;
@@ -23,10 +25,12 @@ mod render;
 mod simplify;
 mod warp;
 
+pub use before::Before;
 pub use cache::BlockCache;
 pub use colour::{Legend, legend};
 pub use deadline::Deadline;
 pub use error::TileError;
+pub use height_code::{HeightCode, HeightEncoding};
 pub use layer::Layer;
 pub use map_tiles::{HeightRange, MapTiles};
 pub use mercator::{MAX_ZOOM, MapTile, degrees, position};

@@ -115,6 +115,17 @@ impl Patch {
         self.pixels
             .height(position[0] / self.scale, position[1] / self.scale)
     }
+
+    /// The pixel of the level at a position in pixels of full resolution; `None` outside the raster.
+    pub(super) fn pixel(&self, position: PixelPosition) -> Option<(usize, usize)> {
+        let [column, row] = position.map(|at| at / self.scale);
+        self.pixels.tiling().pixel(column, row)
+    }
+
+    /// The height of a pixel of the level itself; `None` where there is no data.
+    pub(super) fn pixel_height(&self, pixel: (usize, usize)) -> Option<f64> {
+        self.pixels.centre(pixel)
+    }
 }
 
 /// First column and row and last column and row of the level's pixels that the positions inside the raster meet.

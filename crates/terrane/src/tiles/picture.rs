@@ -61,8 +61,32 @@ impl Picture {
         self.rgba[4 * index..4 * index + 4].copy_from_slice(&[red, green, blue, u8::MAX]);
     }
 
-    /// The picture as bytes, without alpha where every pixel is painted.
+    /// Whether nothing is painted.
+    pub fn is_clear(&self) -> bool {
+        self.rgba.chunks_exact(4).all(|pixel| pixel[3] == 0)
+    }
+
+    /// Paints every pixel that is not painted yet.
+    pub fn fill_clear(&mut self, [red, green, blue]: [u8; 3]) {
+        for pixel in self.rgba.chunks_exact_mut(4) {
+            if pixel[3] == 0 {
+                pixel.copy_from_slice(&[red, green, blue, u8::MAX]);
+            }
+        }
+    }
+
+    /// The picture as bytes, without alpha where every pixel is painted, made while somebody waits.
     pub fn encode(&self, format: Format) -> Result<Vec<u8>> {
+        // A browser keeps it for a while.
+        self.encode_with(format, png::Compression::Fast)
+    }
+
+    /// The same, made once and kept: smaller, and slower to make.
+    pub fn encode_small(&self, format: Format) -> Result<Vec<u8>> {
+        self.encode_with(format, png::Compression::Balanced)
+    }
+
+    fn encode_with(&self, format: Format, compression: png::Compression) -> Result<Vec<u8>> {
         let is_opaque = self.rgba.chunks_exact(4).all(|pixel| pixel[3] == u8::MAX);
         let is_grey = self
             .rgba
@@ -80,12 +104,12 @@ impl Picture {
             .flat_map(|pixel| channels.iter().map(|&channel| pixel[channel]))
             .collect();
         match format {
-            Format::Png => self.png(&bytes, channels.len()),
+            Format::Png => self.png(&bytes, channels.len(), compression),
             Format::Webp => self.webp(&bytes, channels.len()),
         }
     }
 
-    fn png(&self, bytes: &[u8], channels: usize) -> Result<Vec<u8>> {
+    fn png(&self, bytes: &[u8], channels: usize, compression: png::Compression) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(bytes.len() / 2);
         let mut encoder = png::Encoder::new(&mut out, self.side as u32, self.side as u32);
         encoder.set_depth(png::BitDepth::Eight);
@@ -95,8 +119,7 @@ impl Picture {
             3 => png::ColorType::Rgb,
             _ => png::ColorType::Rgba,
         });
-        // A tile is made while somebody waits; a browser keeps it for a while.
-        encoder.set_compression(png::Compression::Fast);
+        encoder.set_compression(compression);
         let mut writer = encoder.write_header()?;
         writer.write_image_data(bytes)?;
         writer.finish()?;
@@ -121,36 +144,16 @@ impl Picture {
     }
 }
 
-/// The Terrarium colour of a height: steps of 1/256 m from 32768 m below zero.
-pub(super) fn terrarium(height_m: f64) -> [u8; 3] {
-    let steps = ((height_m + 32768.0) * 256.0)
-        .round()
-        .clamp(0.0, f64::from((1 << 24) - 1)) as u32;
-    let [_, red, green, blue] = steps.to_be_bytes();
-    [red, green, blue]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn terrarium_rounds_to_the_nearest_step() {
-        let back = |[red, green, blue]: [u8; 3]| {
-            f64::from(red) * 256.0 + f64::from(green) + f64::from(blue) / 256.0 - 32768.0
-        };
-        for height in [0.0, -431.2, 8848.86, 1999.999, 0.0039, -0.001] {
-            assert!((back(terrarium(height)) - height).abs() <= 0.5 / 256.0);
-        }
-        assert_eq!(terrarium(-1e9), [0, 0, 0]);
-        assert_eq!(terrarium(1e9), [255, 255, 255]);
-    }
+    use crate::tiles::HeightCode;
 
     #[test]
     fn both_formats_keep_every_byte() {
         let mut picture = Picture::clear(32);
         for index in 0..600 {
-            picture.set(index, terrarium(index as f64 * 1.37));
+            picture.set(index, HeightCode::default().colour(index as f64 * 1.37));
         }
         let png = picture.encode(Format::Png).unwrap();
         let decoder = png::Decoder::new(std::io::Cursor::new(png));

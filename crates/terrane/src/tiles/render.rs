@@ -2,12 +2,11 @@
 
 use terrane_geo::Derivatives;
 
-use super::colour::{difference_colour, product_colour, relief_colour};
+use super::colour::{change_colour, difference_colour, product_colour, relief_colour};
 use super::error::Result;
 use super::patch::Patch;
-use super::picture::terrarium;
 use super::warp::PixelPosition;
-use super::{Deadline, HeightRange, Layer, MapTile, MapTiles, Picture, TileError};
+use super::{Deadline, HeightCode, HeightRange, Layer, MapTile, MapTiles, Picture, TileError};
 
 /// How a tile of heights shows that there is no data.
 ///
@@ -32,6 +31,8 @@ pub struct TileRequest {
     pub side: usize,
     /// How heights show that there is no data.
     pub nodata: Nodata,
+    /// How heights become colours.
+    pub code: HeightCode,
 }
 
 impl TileRequest {
@@ -42,6 +43,7 @@ impl TileRequest {
             tile,
             side: Self::SIDE,
             nodata: Nodata::Height(None),
+            code: HeightCode::default(),
         }
     }
 
@@ -55,11 +57,21 @@ impl MapTiles {
         let TileRequest {
             layer, tile, side, ..
         } = request;
-        let (positions, patch) = self.patch(tile, side, deadline)?;
         let mut picture = Picture::clear(side);
+        if layer == Layer::Change {
+            let limit = self.limit(layer, tile.z, side);
+            let changes = self.changes(tile, side, deadline)?;
+            for (index, change) in changes.into_iter().enumerate() {
+                if !change.is_nan() {
+                    picture.set(index, change_colour(change, limit));
+                }
+            }
+            return Ok(picture);
+        }
+        let (positions, patch) = self.patch(tile, side, deadline)?;
         match layer {
             Layer::Height => {
-                self.heights(&mut picture, &positions, patch.as_ref(), request.nodata);
+                self.heights(&mut picture, &positions, patch.as_ref(), request);
             }
             Layer::Relief => {
                 let HeightRange {
@@ -105,6 +117,7 @@ impl MapTiles {
                     picture.set(index, difference_colour(difference, limit));
                 }
             }
+            Layer::Change => {}
         }
         Ok(picture)
     }
@@ -114,17 +127,18 @@ impl MapTiles {
         picture: &mut Picture,
         positions: &[PixelPosition],
         patch: Option<&Patch>,
-        nodata: Nodata,
+        request: TileRequest,
     ) {
-        let background = match nodata {
+        let colour = |height: f64| request.code.colour(height);
+        let background = match request.nodata {
             Nodata::Transparent => None,
-            Nodata::Height(height) => Some(terrarium(height.unwrap_or(self.range().lowest_m))),
+            Nodata::Height(height) => Some(colour(height.unwrap_or(self.range().lowest_m))),
         };
         for index in 0..picture.side * picture.side {
             let height = patch
                 .zip(positions.get(index))
                 .and_then(|(patch, position)| patch.height(*position));
-            if let Some(colour) = height.map(terrarium).or(background) {
+            if let Some(colour) = height.map(colour).or(background) {
                 picture.set(index, colour);
             }
         }
