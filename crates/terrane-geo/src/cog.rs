@@ -21,7 +21,7 @@ use tiff_writer::compress::{BlockEncodingOptions, compress_block};
 use crate::atomic::AtomicFile;
 use crate::directory::{COMPATIBLE, Described, Entry, IFDS_FIRST, Width, directory, signature};
 use crate::output::{Output, folder};
-use crate::{Error, Georeference, HeightUnit, Result, SampleType, Storage, tag};
+use crate::{Error, Georeference, HeightUnit, MetadataItem, Result, SampleType, Storage, tag};
 
 /// Side of a block in pixels.
 const BLOCK: usize = 256;
@@ -38,6 +38,8 @@ pub struct CogWriter {
     storage: Storage,
     unit: HeightUnit,
     levels: Vec<Level>,
+    /// What GDAL shows of the raster besides.
+    items: Vec<MetadataItem>,
     rows: usize,
 }
 
@@ -106,6 +108,7 @@ impl CogWriter {
             storage,
             unit,
             levels,
+            items: Vec::new(),
             rows: 0,
         })
     }
@@ -151,9 +154,12 @@ impl CogWriter {
 
     /// Adds an item to the metadata of the whole raster, where GDAL shows it; possible until the file is finished, since
     /// some things are known only when all rows were seen.
-    pub fn note(&mut self, name: &str, value: &str) {
-        let item = (name.to_owned(), value.to_owned());
-        self.storage.band.items.push(item);
+    pub fn note(&mut self, name: &'static str, value: &str) {
+        self.items.push(MetadataItem {
+            name,
+            value: value.to_owned(),
+            of_band: false,
+        });
     }
 
     /// Completes the file and gives it its name.
@@ -275,7 +281,7 @@ impl CogWriter {
             side: BLOCK,
             compression: Compression::Deflate,
             predictor: predictor(self.storage.sample),
-            items: &[],
+            items: &self.items,
         };
         described.entries(
             index,

@@ -39,8 +39,6 @@ pub struct BandMetadata {
     pub description: String,
     /// What the numbers are.
     pub quantity: Quantity,
-    /// Further items about the whole raster, names and values; written, and not read back.
-    pub items: Vec<(String, String)>,
 }
 
 impl Default for BandMetadata {
@@ -51,7 +49,6 @@ impl Default for BandMetadata {
             unit: String::new(),
             description: String::new(),
             quantity: Quantity::Height,
-            items: Vec::new(),
         }
     }
 }
@@ -108,10 +105,6 @@ impl BandMetadata {
             let sample = if *of_band { " sample=\"0\"" } else { "" };
             let value = escape(value);
             items.push_str(&format!("  <Item name=\"{name}\"{sample}>{value}</Item>\n"));
-        }
-        for (name, value) in &self.items {
-            let (name, value) = (escape(name), escape(value));
-            items.push_str(&format!("  <Item name=\"{name}\">{value}</Item>\n"));
         }
         if let Quantity::Other(name) = &self.quantity {
             let name = escape(name);
@@ -173,7 +166,6 @@ mod tests {
             unit: "ft".into(),
             description: "height <of> \"land\" & sea".into(),
             quantity: Quantity::Height,
-            ..BandMetadata::default()
         };
         assert_eq!(
             BandMetadata::parse(&band.to_xml(&[]).unwrap()),

@@ -216,11 +216,11 @@ impl Session {
             Ask::Tile => {
                 check("the side of a tile", request.side, 1, MAX_SIDE)?;
                 let map = self.map(file)?;
+                let layer = find_layer(map, &request.layer)?;
                 let request = TileRequest {
-                    layer: find_layer(map, &request.layer)?,
-                    tile: map_tile(&request)?,
                     side: request.side,
                     nodata: Nodata::Height(None),
+                    ..TileRequest::new(layer, map_tile(&request)?)
                 };
                 Ok(Answer::Bytes(map.tile(request, Deadline::NONE)?.rgba))
             }
