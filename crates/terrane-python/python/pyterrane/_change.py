@@ -41,8 +41,8 @@ def diff(new: Path | Terrain, old: Path | Terrain, *, resolution: float | None =
     (0.2, 0, 0.0)
     """
     newer, older = (file if isinstance(file, Terrain) else open(file) for file in (new, old))
-    difference, proven, transform, text = newer._file.diff(older._file, resolution)
+    difference, proven, (a, b, c, d, e, f), text = newer._file.diff(older._file, resolution)
     report: dict[str, Any] = json.loads(text)
     for warning in report["warnings"]:
         warnings.warn(warning, stacklevel=2)
-    return Change(difference, proven, report["bound_m"], transform, report)
+    return Change(difference, proven, report["bound_m"], (a, b, c, d, e, f), report)
