@@ -169,6 +169,8 @@ def run(browser, folder: Path, pictures: Path) -> dict:
         page.screenshot(path=pictures / "site-relief.png")
         measured["long_tasks_ms"] = {"start": page.evaluate("() => [...window.longTasks]")}
         measured["long_tasks_ms"]["moving"] = long_tasks_of_moving(page, viewer.settle)
+        page.evaluate("() => terrane.upper.fit(terrane.state.info, { padding: { left: 310, right: 40, top: 40, bottom: 110 } })")
+        viewer.settle()
         layers_draw(viewer)
         page.screenshot(path=pictures / "site-plan-curvature.png")
         page.keyboard.press("2")
