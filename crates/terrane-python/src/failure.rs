@@ -91,6 +91,7 @@ impl From<Failure> for PyErr {
             Error::NoShard { .. } | Error::NoLevel { .. } => PyIndexError::new_err(text),
             Error::MissingShard { .. } => PyFileNotFoundError::new_err(text),
             Error::NotPositive { .. }
+            | Error::Levels(_)
             | Error::Effort { .. }
             | Error::Bits { .. }
             | Error::NoTokens

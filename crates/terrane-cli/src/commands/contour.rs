@@ -17,7 +17,7 @@ use crate::progress::Progress;
 ///
 /// Every point of a line lies on the surface at its height to a micrometre, and what is written is rounded to a tenth of a
 /// millimetre. Lines are closed, or end at the edge of the raster, of the box or of the data. Higher ground is on the
-/// right of a line, as gdal_contour has it. Each has its height as `height_m`, and `index` says whether it is one of
+/// right of a line, as `gdal_contour` has it. Each has its height as `height_m`, and `index` says whether it is one of
 /// those that maps draw bold.
 #[derive(clap::Args)]
 #[command(
