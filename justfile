@@ -277,3 +277,12 @@ test-valgrind:
     cc -std=c11 -g -O1 -Icrates/terrane-c/include crates/terrane-c/tests/c/check.c "$target/debug/libterrane.a" -lpthread -ldl -lm -o "$folder/check"
     # Rust's handle of the main thread counts as possibly lost.
     valgrind --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect "$folder/check" "$folder" conformance/tokens-int8/input.trn
+
+# The wheel for Linux as PyPI takes it: linked for an old C library by zig, which comes from PyPI as maturin does.
+wheel:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    environment="${CARGO_TARGET_DIR:-target}/wheel"
+    [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+    "$environment/bin/python" -m pip install --quiet 'maturin>=1.9,<2' ziglang
+    PATH="$(realpath "$environment")/bin:$PATH" maturin build --profile dist --zig --compatibility manylinux2014 --out "${CARGO_TARGET_DIR:-target}/wheels"

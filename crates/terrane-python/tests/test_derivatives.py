@@ -71,7 +71,7 @@ def test_contours_lie_on_the_surface_and_end_at_edges_alone(trn):
     terrain = pyterrane.open(trn)
     lines = terrain.contours(5)
     assert {line.height for line in lines} == set(np.arange(465, 541, 5.0)) & {line.height for line in lines}
-    assert all(line.index == (line.height % 25 == 0) for line in lines)
+    assert all(line.is_index == (line.height % 25 == 0) for line in lines)
     left, bottom, right, top = terrain.bounds
     for line in lines:
         x, y = line.points.T

@@ -57,7 +57,7 @@ class Contour(NamedTuple):
 
     height: float
     """In metres."""
-    index: bool
+    is_index: bool
     """Whether it is one of those that maps draw bold."""
     points: NDArray[np.float64]
     """Points of the map, a row for each: x and y."""
