@@ -91,11 +91,8 @@ impl From<Failure> for PyErr {
             Error::NoShard { .. } | Error::NoLevel { .. } => PyIndexError::new_err(text),
             Error::MissingShard { .. } => PyFileNotFoundError::new_err(text),
             Error::NotPositive { .. }
-<<<<<<< HEAD
             | Error::NotWhole { .. }
-=======
             | Error::Levels(_)
->>>>>>> door-contours
             | Error::Effort { .. }
             | Error::Bits { .. }
             | Error::NoTokens
