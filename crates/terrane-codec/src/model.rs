@@ -116,7 +116,7 @@ impl Debug for Models {
         let has_networks = self.networks.is_some();
         f.debug_struct("Models")
             .field("has_networks", &has_networks)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -261,13 +261,12 @@ impl Session {
 
     fn open(&mut self, number: u32, without_system: bool) -> Result<Value> {
         let file = self.files.entry(number).or_default();
-        let terrain = match &file.terrain {
-            Some(terrain) => terrain.clone(),
-            None => {
-                let terrain = Arc::new(open_terrain(&file.source, &self.models)?);
-                file.terrain = Some(terrain.clone());
-                terrain
-            }
+        let terrain = if let Some(terrain) = &file.terrain {
+            terrain.clone()
+        } else {
+            let terrain = Arc::new(open_terrain(&file.source, &self.models)?);
+            file.terrain = Some(terrain.clone());
+            terrain
         };
         if file.map.is_none() {
             file.map = Some(match MapTiles::open(terrain.clone(), &self.cache) {
