@@ -59,7 +59,7 @@ fn a_site_is_a_folder_to_upload() {
     let refused = |arguments: &[&str]| complaint(folder.path(), arguments);
     assert!(refused(&["site", "y.trn", "map"]).contains("--overwrite"));
     assert!(refused(&["site", "map/y.trn", "map", "--overwrite"]).contains("input"));
-    assert!(refused(&["site", "y.trn", "a/../y.trn", "new"]).contains("two files have the name"));
+    assert!(refused(&["site", "y.trn", "./y.trn", "new"]).contains("two files have the name"));
     run(&["site", "y.trn", "map", "--overwrite"]);
     assert!(!site.join("hills.trn").exists() && site.join("y.trn").exists());
     std::fs::write(site.join("letter.txt"), "dear").unwrap();
