@@ -133,9 +133,9 @@ test-country folder:
 # The web map in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
 test-viewer:
     cargo build --release --workspace --bin terrane
-    TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 viewer/tests/viewer.py
+    TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 crates/terrane-serve/viewer/tests/viewer.py
 
-# The decoder for browsers, web/terrane.wasm, anew. The linker takes what is called from outside alone: the library of map
+# The decoder for browsers, crates/terrane-serve/web/terrane.wasm, anew. The linker takes what is called from outside alone: the library of map
 # projections has exports of its own, which would bring their JavaScript with them. Needs the target
 # wasm32-unknown-unknown and Python.
 web:
@@ -151,10 +151,10 @@ web:
     exports=$(printf -- '--export=%s ' buffer ask give model answer answer_length)
     "$linker" -flavor wasm --no-entry --gc-sections --strip-all --stack-first -z stack-size=1048576 $exports \
         "$target/wasm32-unknown-unknown/web/libterrane_web.a" -o "$target/terrane.wasm"
-    python3 tools/trim_wasm.py "$target/terrane.wasm" web/terrane.wasm
-    ls -l web/terrane.wasm
+    python3 tools/trim_wasm.py "$target/terrane.wasm" crates/terrane-serve/web/terrane.wasm
+    ls -l crates/terrane-serve/web/terrane.wasm
 
-# The npm package, put together in target/npm: scripts and decoder of web/, models by their hashes, and definitions of
+# The npm package, put together in target/npm: scripts and decoder of crates/terrane-serve/web, models by their hashes, and definitions of
 # coordinate systems. `npm pack` there makes what `npm publish` would send.
 web-package:
     #!/usr/bin/env bash
@@ -162,7 +162,7 @@ web-package:
     folder="${CARGO_TARGET_DIR:-target}/npm"
     rm -rf "$folder"
     mkdir -p "$folder/models"
-    cp web/*.js web/*.ts web/*.json web/README.md web/terrane.wasm LICENSE-* "$folder"
+    cp crates/terrane-serve/web/*.js crates/terrane-serve/web/*.ts crates/terrane-serve/web/*.json crates/terrane-serve/web/README.md crates/terrane-serve/web/terrane.wasm LICENSE-* "$folder"
     for model in crates/terrane-codec/models/*.safetensors; do
         cp "$model" "$folder/models/$(sha256sum "$model" | cut -d ' ' -f 1).safetensors"
     done
@@ -177,8 +177,8 @@ test-web: web-package
     target="$(realpath "${CARGO_TARGET_DIR:-target}")"
     cargo build --release -p terrane-cli --no-default-features --bin terrane
     export TERRANE="$target/release/terrane" PACKAGE="$target/npm"
-    if command -v node > /dev/null; then node --test web/tests/; else echo "skipped: Node is not installed"; fi
-    if python3 -c 'import playwright, PIL' 2> /dev/null; then python3 web/tests/browser.py; else echo "skipped: Python has no playwright or no pillow"; fi
+    if command -v node > /dev/null; then node --test crates/terrane-serve/web/tests/; else echo "skipped: Node is not installed"; fi
+    if python3 -c 'import playwright, PIL' 2> /dev/null; then python3 crates/terrane-serve/web/tests/browser.py; else echo "skipped: Python has no playwright or no pillow"; fi
 
 # PMTiles by the light program, read by PyPI's pmtiles and Pillow and shown by MapLibre; names what is missing and skips it. Takes
 # the packages pmtiles, pillow, numpy and playwright of PyPI and pmtiles of npm into the target folder where it can.

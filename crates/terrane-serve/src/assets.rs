@@ -14,7 +14,7 @@ macro_rules! asset {
         Asset {
             name: $name,
             media_type: $media_type,
-            bytes: include_bytes!(concat!("../../../", $folder, $name)),
+            bytes: include_bytes!(concat!("../", $folder, $name)),
         }
     };
 }

@@ -12,7 +12,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inflateSync } from "node:zlib";
 
-const project = fileURLToPath(new URL("../..", import.meta.url));
+const project = fileURLToPath(new URL("../../../..", import.meta.url));
 const { open, parse } = await import(pathToFileURL(join(process.env.PACKAGE, "index.js")));
 const terrane = process.env.TERRANE;
 const folder = mkdtempSync(join(tmpdir(), "terrane-web-"));

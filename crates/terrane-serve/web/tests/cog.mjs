@@ -1,4 +1,4 @@
-// What the usual client reads of a COG for a picture of all of it: `node web/tests/cog.mjs FILE.tif… --size N`, with the npm
+// What the usual client reads of a COG for a picture of all of it: `node crates/terrane-serve/web/tests/cog.mjs FILE.tif… --size N`, with the npm
 // package `geotiff` where Node finds it. Prints requests and bytes.
 
 import { openSync, readSync, statSync } from "node:fs";

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[4]
 DATA = PROJECT.parent / "shared" / "data"
 TERRANE = str(Path(os.environ.get("TERRANE", PROJECT / "target" / "release" / "terrane")).resolve())
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
