@@ -189,7 +189,7 @@ def check_in_browser(folder: Path, file: str) -> None:
     except ImportError:
         return print("skipped: MapLibre, without playwright")
     shutil.copy(modules, folder)
-    for part in (PROJECT / "viewer" / "vendor" / "maplibre-gl").iterdir():
+    for part in (PROJECT / "crates" / "terrane-serve" / "viewer" / "vendor" / "maplibre-gl").iterdir():
         shutil.copy(part, folder)
     archive = f"{file}.pmtiles"
     terrane(folder, "tiles", file, archive, "--overwrite")
