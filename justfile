@@ -135,3 +135,11 @@ load:
 # What would be published of every crate: it must hold all that it needs.
 package:
     cargo package --workspace --exclude terrane-python --no-verify --allow-dirty
+
+# Inputs to start fuzzing from.
+fuzz-seeds:
+    cargo run --release -p terrane-fuzz --example seeds -- conformance fuzz/corpus
+
+# Fuzzes one kind of input for so many seconds; needs a nightly compiler and cargo-fuzz. What it finds belongs into fuzz/findings.
+fuzz target seconds="60": fuzz-seeds
+    cargo +nightly fuzz run --release {{target}} -- -dict=fuzz/terrane.dict -max_total_time={{seconds}} -rss_limit_mb=1500 -timeout=20
