@@ -286,3 +286,11 @@ wheel:
     [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
     "$environment/bin/python" -m pip install --quiet 'maturin>=1.9,<2' ziglang
     PATH="$(realpath "$environment")/bin:$PATH" maturin build --profile dist --zig --compatibility manylinux2014 --out "${CARGO_TARGET_DIR:-target}/wheels"
+
+# Inputs to start fuzzing from.
+fuzz-seeds:
+    cargo run --release -p terrane-fuzz --example seeds -- conformance fuzz/corpus
+
+# Fuzzes one kind of input for so many seconds; needs a nightly compiler and cargo-fuzz. What it finds belongs into fuzz/findings.
+fuzz target seconds="60": fuzz-seeds
+    cargo +nightly fuzz run --release {{target}} -- -dict=fuzz/terrane.dict -max_total_time={{seconds}} -rss_limit_mb=1500 -timeout=20

@@ -1,0 +1,152 @@
+//! A small encoding that was stopped, and the shards of a plan: what journals and shards are read by.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use terrane::{
+    Checks, Destination, EncodeProgress, Plan, Resources, Settings, Split, Target, shard_path,
+};
+use terrane_codec::Error as Stopped;
+use terrane_geo::{
+    Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
+};
+
+/// Columns and rows of the raster: four tiles of the smallest side.
+const SIZE: (usize, usize) = (300, 280);
+
+struct Fixture {
+    folder: tempfile::TempDir,
+    raster: PathBuf,
+    journal: Vec<u8>,
+    plan: Plan,
+    shard: Vec<u8>,
+}
+
+type Any = Box<dyn std::error::Error>;
+
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::new().expect("a small raster is encoded in a folder of this machine")
+});
+
+fn settings() -> Settings {
+    Settings {
+        target: Target::MaxError(0.5),
+        ..Settings::default()
+    }
+}
+
+impl Fixture {
+    fn new() -> Result<Self, Any> {
+        let folder = tempfile::tempdir()?;
+        let raster = folder.path().join("hill.tif");
+        let georeference =
+            Georeference::new(Affine::north_up(5e5, 2e5, 1.0), Crs::projected(2056, None));
+        let storage = Storage::metres(SampleType::F32, Some(-9999.0));
+        let out = Output::new(&raster, Existing::Refuse, Kind::Raster);
+        let mut writer = CogWriter::create(&out, SIZE, georeference, storage)?;
+        for row in 0..SIZE.1 {
+            let heights: Vec<f64> = (0..SIZE.0)
+                .map(|column| ((column * row) as f64 * 1e-3).sin() * 40.0 + row as f64 * 0.1)
+                .collect();
+            writer.write_rows(&heights)?;
+        }
+        writer.finish()?;
+        let plan = Plan::new(
+            std::slice::from_ref(&raster),
+            &settings(),
+            Split::Shards(1),
+            Checks::Time,
+        )?;
+        let shards = folder.path().join("shards");
+        let made = plan.encode(0, &shards, None, Resources::default(), &mut |_| Ok(()))?;
+        let mut fixture = Self {
+            shard: std::fs::read(made.path)?,
+            journal: Vec::new(),
+            folder,
+            raster,
+            plan,
+        };
+        // A journal stays where the last step does not come.
+        let stopped = fixture.encode(&mut |_| Err(Stopped::Stopped));
+        drop(stopped);
+        fixture.journal = std::fs::read(fixture.out().with_extension("trn.journal"))?;
+        Ok(fixture)
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out.trn")
+    }
+
+    fn encode(
+        &self,
+        progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
+    ) -> Result<(), Any> {
+        let resources = Resources::default();
+        let inputs = [self.raster.clone()];
+        let raster = terrane_geo::open(&inputs)?;
+        let out = self.out();
+        let destination = Destination {
+            out: Output::new(&out, Existing::Replace, Kind::Terrain),
+            resumable: Some(&inputs),
+            resources,
+        };
+        let prepared = settings().prepare(resources.memory)?;
+        terrane::encode(raster.as_ref(), &prepared, destination, progress)?;
+        Ok(())
+    }
+}
+
+/// Bytes with others in their place: an input is a list of offsets of two bytes and values, and how much of the end is cut.
+fn edited(bytes: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let Some((&cut, edits)) = data.split_first() else {
+        return bytes;
+    };
+    for &[low, high, value] in edits.as_chunks::<3>().0 {
+        let length = bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(usize::from(u16::from_le_bytes([low, high])) % length) {
+            *byte = value;
+        }
+    }
+    let cut = usize::from(cut) * bytes.len() / 256;
+    bytes.truncate(bytes.len() - cut);
+    bytes
+}
+
+/// Goes on with an encoding whose journal was changed: it ends with a whole file, or with an error.
+pub(crate) fn go_on(data: &[u8]) {
+    let fixture = &*FIXTURE;
+    let out = fixture.out();
+    let written = std::fs::write(
+        out.with_extension("trn.journal"),
+        edited(&fixture.journal, data),
+    );
+    assert!(written.is_ok(), "a journal can be written");
+    if fixture.encode(&mut |_| Ok(())).is_ok() {
+        check(&out);
+    }
+}
+
+/// Merges a shard that was changed: it ends with a whole file, or with an error.
+pub(crate) fn merge(data: &[u8]) {
+    let fixture = &*FIXTURE;
+    let folder = fixture.folder.path().join("changed");
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(shard_path(&folder, 0), edited(&fixture.shard, data)));
+    assert!(written.is_ok(), "a shard can be written");
+    let path = fixture.folder.path().join("merged.trn");
+    let out = Output::new(&path, Existing::Replace, Kind::Terrain);
+    let merged = fixture
+        .plan
+        .merge(&folder, &out, None, Resources::default(), &mut |_| Ok(()));
+    if merged.is_ok() {
+        check(&path);
+    }
+}
+
+fn check(path: &std::path::Path) {
+    let terrain = terrane::open(path).expect("a file that was made can be opened");
+    let found = terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {});
+    let found = found.expect("a file that was made can be verified");
+    assert!(found.failed.is_empty(), "{:?}", found.failed);
+}

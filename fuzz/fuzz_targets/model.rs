@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    (terrane_fuzz::target("model").expect("it is a target").run)(data);
+});
