@@ -74,7 +74,7 @@ fn take_apart(path: &Path, name: &str, corpus: &Path) {
     }
 }
 
-fn raster(path: &PathBuf, sample: SampleType, size: (usize, usize)) {
+fn raster(path: &Path, sample: SampleType, size: (usize, usize)) {
     let georeference = Georeference::new(
         Affine::north_up(5e5, 2e5, 1.0),
         Crs::projected(2056, Some(5728)),
