@@ -20,6 +20,9 @@ use crate::wavelet::{BANDS, Subbands, subband_sizes};
 use crate::widths::SymbolTap;
 use crate::{Error, Result};
 
+/// Is shown the symbols of every level, coarsest first.
+type Take<'a> = dyn FnMut(&[Matrix<i64>; BANDS]) + 'a;
+
 /// A model with everything that coding needs.
 #[derive(Debug)]
 pub struct Codec {
@@ -50,7 +53,7 @@ impl Codec {
         quantiser: Quantiser,
         finer: usize,
     ) -> (Vec<u8>, Picture) {
-        self.encode_counting(coefficients, quantiser, finer, None)
+        self.write(coefficients, quantiser, finer, None, &mut |_| {})
     }
 
     /// Counts the symbols of a picture, for tables; `counts` as from [`Distributions::no_counts`].
@@ -62,15 +65,29 @@ impl Codec {
         quantiser: Quantiser,
         counts: &mut Vec<Vec<u64>>,
     ) {
-        self.encode_counting(coefficients, quantiser, 0, Some(counts));
+        self.write(coefficients, quantiser, 0, Some(counts), &mut |_| {});
     }
 
-    fn encode_counting(
+    /// The symbols that a quantiser chooses for a picture, finest level first.
+    pub fn choose(
+        &self,
+        coefficients: &Coefficients,
+        quantiser: Quantiser,
+    ) -> Vec<[Matrix<i64>; BANDS]> {
+        let mut chosen = Vec::with_capacity(coefficients.levels.len());
+        let take = &mut |bands: &[Matrix<i64>; BANDS]| chosen.push(bands.clone());
+        self.write(coefficients, quantiser, 0, None, take);
+        chosen.reverse();
+        chosen
+    }
+
+    fn write(
         &self,
         coefficients: &Coefficients,
         quantiser: Quantiser,
         finer: usize,
         counts: Option<&mut Vec<Vec<u64>>>,
+        take: &mut Take,
     ) -> (Vec<u8>, Picture) {
         let transform = coefficients.transform;
         let (encoder, ll) = encode_ll(coefficients);
@@ -83,41 +100,8 @@ impl Codec {
             counts,
         };
         let size = [coefficients.width, coefficients.height];
-        let picture = self.code(&mut writing, size, transform, &ll, finer);
+        let picture = self.code(&mut writing, size, transform, &ll, finer, take);
         (writing.encoder.finish(), picture)
-    }
-
-    /// The symbols that a quantiser chooses for a picture, finest level first.
-    pub fn choose(
-        &self,
-        coefficients: &Coefficients,
-        quantiser: Quantiser,
-    ) -> Vec<[Matrix<i64>; BANDS]> {
-        let transform = coefficients.transform;
-        let (encoder, ll) = encode_ll(coefficients);
-        let mut writing = Writing {
-            encoder,
-            levels: &coefficients.levels,
-            quantiser: quantiser.of(transform),
-            level: 0,
-            has_symbols: false,
-            counts: None,
-        };
-        let (sizes, _) = level_sizes(coefficients.width, coefficients.height);
-        let mut picture = Picture::coarsest(&ll, transform);
-        let mut chosen = Vec::with_capacity(sizes.len());
-        Scratch::with(|scratch| {
-            for (level, &sizes) in sizes.iter().enumerate().rev() {
-                let part = picture.whole();
-                let mut context = None;
-                let place = (level, sizes);
-                let bands = self.bands(&mut writing, part, place, level, &mut context, scratch);
-                chosen.push(bands.clone());
-                picture = self.refined(part, bands, context, level, scratch);
-            }
-        });
-        chosen.reverse();
-        chosen
     }
 
     /// Decodes a picture of a size below which so many finer levels lie.
@@ -145,7 +129,14 @@ impl Codec {
             values: ll,
         };
         let mut reading = Reading { decoder };
-        let picture = self.code(&mut reading, [width, height], transform, &ll, finer);
+        let picture = self.code(
+            &mut reading,
+            [width, height],
+            transform,
+            &ll,
+            finer,
+            &mut |_| {},
+        );
         reading.decoder.end()?;
         Ok(picture)
     }
@@ -230,13 +221,17 @@ impl Codec {
         transform: Transform,
         ll: &Matrix<i64>,
         finer: usize,
+        take: &mut Take,
     ) -> Picture {
         let (sizes, _) = level_sizes(width, height);
         let mut picture = Picture::coarsest(ll, transform);
         Scratch::with(|scratch| {
             for (level, &sizes) in sizes.iter().enumerate().rev() {
-                let part = picture.whole();
-                picture = self.level(stream, part, sizes, level, finer + level, scratch);
+                let (part, finer) = (picture.whole(), finer + level);
+                let mut context = None;
+                let bands = self.bands(stream, part, (level, sizes), finer, &mut context, scratch);
+                take(&bands);
+                picture = self.refined(part, bands, context, finer, scratch);
             }
         });
         picture

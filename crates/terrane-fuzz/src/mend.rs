@@ -47,10 +47,16 @@ fn chunks(head: &[u8]) -> Vec<([u8; 4], Range<usize>)> {
     chunks
 }
 
-fn put_crc(file: &mut [u8], at: usize, crc: u32) {
+pub(crate) fn put_crc(file: &mut [u8], at: usize, crc: u32) {
     if let Some(place) = file.get_mut(at..at + CRC) {
         place.copy_from_slice(&crc.to_le_bytes());
     }
+}
+
+/// The checksum that a record should begin with as the tile of a number; `None` where it is too short to have one.
+pub(crate) fn record_crc(record: &[u8], number: u64) -> Option<u32> {
+    let rest = record.get(CRC..)?;
+    Some(crc32c_append(crc32c(&number.to_le_bytes()), rest))
 }
 
 /// Mends the head, and the checksums that it has of other parts.
@@ -109,13 +115,7 @@ pub fn mend(mut file: Vec<u8>) -> Vec<u8> {
         let Some(record) = part(&file, place.offset, place.length) else {
             continue;
         };
-        let crc = crc32c_append(
-            crc32c(&tile.to_le_bytes()),
-            record.get(CRC..).unwrap_or_default(),
-        );
-        if record.len() >= CRC
-            && let Ok(at) = usize::try_from(place.offset)
-        {
+        if let (Some(crc), Ok(at)) = (record_crc(record, tile), usize::try_from(place.offset)) {
             put_crc(&mut file, at, crc);
         }
     }

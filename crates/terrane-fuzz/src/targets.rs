@@ -12,7 +12,7 @@ use terrane_format::{MemoryLimit, ParentMask, Reader, Record, Window, mask};
 
 use crate::fixture;
 use crate::memory::MemoryFile;
-use crate::mend::{mend, some_tiles};
+use crate::mend::{mend, put_crc, record_crc, some_tiles};
 
 /// What one input may take.
 const MEMORY: MemoryLimit = MemoryLimit { bytes: 256 << 20 };
@@ -155,12 +155,11 @@ fn record(data: &[u8]) {
     let Some(([width, height], choice, bytes)) = sized(data) else {
         return;
     };
-    if bytes.len() < 4 {
-        return;
-    }
     let mut bytes = bytes.to_vec();
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&0_u64.to_le_bytes()), &bytes[4..]);
-    bytes[..4].copy_from_slice(&crc.to_le_bytes());
+    let Some(crc) = record_crc(&bytes, 0) else {
+        return;
+    };
+    put_crc(&mut bytes, 0, crc);
     let window = Window {
         column: 0,
         row: 0,

@@ -1,4 +1,9 @@
-"""Terrain that the tests make for themselves."""
+"""Terrain that the tests make for themselves, and a web server of it."""
+
+import contextlib
+import http.server
+import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -27,6 +32,37 @@ def write(folder, name: str, heights: np.ndarray, **place) -> str:
     path = str(folder / name)
     pyterrane.decode(file, path)
     return path
+
+
+@contextlib.contextmanager
+def served(path: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """A web server that answers ranges of a file under any address: its address, and the paths and bytes that were asked for."""
+    with open(path, "rb") as file:
+        data = file.read()
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+            part = data[int(first) : int(last) + 1]
+            asked.append((self.path, len(part)))
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}")
+            self.send_header("Content-Length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
 
 
 @pytest.fixture(scope="session")

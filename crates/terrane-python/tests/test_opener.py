@@ -1,7 +1,6 @@
 """Terrane files through rasterio, as GeoTIFFs that are nowhere."""
 
 import functools
-import http.server
 import io
 import threading
 
@@ -11,7 +10,7 @@ import rasterio
 from rasterio.errors import RasterioIOError
 
 import pyterrane
-from conftest import CRS, TRANSFORM, hills
+from conftest import CRS, TRANSFORM, hills, served
 
 
 class Counting:
@@ -169,36 +168,12 @@ def test_what_is_wrong_is_an_error(dem, trn, tmp_path):
 
 
 def test_an_address_is_passed_on(trn):
-    with open(trn, "rb") as file:
-        data = file.read()
-    asked = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            asked.append(self.path)
-            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
-            part = data[int(first) : int(last) + 1]
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}")
-            self.send_header("Content-Length", str(len(part)))
-            self.end_headers()
-            self.wfile.write(part)
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}/dem.trn"
-        with rasterio.open(address, opener=pyterrane.opener) as raster:
+    with served(trn) as (address, asked):
+        with rasterio.open(f"{address}/dem.trn", opener=pyterrane.opener) as raster:
             part = raster.read(1, window=((0, 20), (0, 20)), masked=True).filled(np.nan)
         np.testing.assert_array_equal(part, pyterrane.open(trn).read()[:20, :20])
-        assert set(asked) == {"/dem.trn"} and len(asked) <= 4, "head, index and the records of one tile"
-    finally:
-        server.shutdown()
+        paths = [path for path, _ in asked]
+        assert set(paths) == {"/dem.trn"} and len(paths) <= 4, "head, index and the records of one tile"
 
 
 def test_rioxarray_opens_it(trn):

@@ -1,6 +1,5 @@
 """Files, their description, their heights and their surface."""
 
-import http.server
 import os
 import pickle
 import socket
@@ -11,7 +10,7 @@ import pytest
 import rasterio
 
 import pyterrane
-from conftest import CRS, TRANSFORM, hills
+from conftest import CRS, TRANSFORM, hills, served
 
 
 def read(path):
@@ -100,35 +99,14 @@ def test_files_are_opened_lazily_closed_and_sent(trn, tmp_path, monkeypatch):
 
 
 def test_files_are_read_from_the_web_by_ranges(trn):
-    data = open(trn, "rb").read()
-    asked = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
-            part = data[int(first) : int(last) + 1]
-            asked.append(len(part))
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}")
-            self.send_header("Content-Length", str(len(part)))
-            self.end_headers()
-            self.wfile.write(part)
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        terrain = pyterrane.open(f"http://127.0.0.1:{server.server_port}/dem.trn")
-        assert asked == [min(16384, os.path.getsize(trn))]
+    with served(trn) as (address, asked):
+        terrain = pyterrane.open(f"{address}/dem.trn")
+        lengths = [length for _, length in asked]
+        assert lengths == [min(16384, os.path.getsize(trn))]
         x, y = terrain.xy(20, 20)
         assert terrain.height(x, y) == pyterrane.open(trn).height(x, y)
-        assert len(asked) <= 3 and sum(asked) < 18_000, "head, index and the records of one tile"
-    finally:
-        server.shutdown()
+        lengths = [length for _, length in asked]
+        assert len(lengths) <= 3 and sum(lengths) < 18_000, "head, index and the records of one tile"
 
 
 def test_a_server_that_never_answers_is_given_up():

@@ -403,14 +403,12 @@ fn check_trees(
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use terrane_codec::TerrainOptions;
     use terrane_codec::format::Method;
-    use terrane_codec::{Resources, TerrainOptions};
-    use terrane_geo::{
-        Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
-    };
+    use terrane_geo::{Affine, Crs, Georeference, Grid, MemoryRaster, SampleType, Storage};
 
     use super::*;
-    use crate::{Destination, Settings, Target, Verification, verify};
+    use crate::{Settings, Target, Verification, fixture, verify};
 
     /// A file of hills with a gap and a lake.
     pub(crate) fn file(width: usize, height: usize, settings: &Settings) -> Vec<u8> {
@@ -434,14 +432,7 @@ pub(crate) mod tests {
         );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hills.trn");
-        let resources = Resources::of_jobs(2);
-        let destination = Destination {
-            out: Output::new(&path, Existing::Refuse, Kind::Terrain),
-            resumable: None,
-            resources,
-        };
-        let prepared = settings.prepare(resources.memory).unwrap();
-        crate::encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+        fixture::write(&raster, settings, &path);
         std::fs::read(&path).unwrap()
     }
 

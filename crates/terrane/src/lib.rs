@@ -67,6 +67,8 @@ mod derive;
 mod describe;
 mod encode;
 mod error;
+#[cfg(test)]
+mod fixture;
 pub mod georeferencing;
 mod input;
 mod open;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use terrane_codec::Terrain;
 use terrane_codec::format::Window;
-use terrane_codec::{Resources, Terrain};
 use terrane_geo::{
     Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
 };
@@ -13,7 +13,7 @@ use super::{Change, ChangeArrays, ChangeReport, Side, Unproven};
 use crate::tiles::{
     Before, BlockCache, Deadline, Layer, MapTile, MapTiles, TileRequest, degrees, position,
 };
-use crate::{Destination, Error, Settings, Target, encode};
+use crate::{Error, Settings, Target, fixture};
 
 const SIZE: (usize, usize) = (230, 170);
 const BOUND: f64 = 0.1;
@@ -69,13 +69,7 @@ fn file(folder: &Path, grid: Grid, georeference: Georeference, target: Target) -
         tile: Some(64),
         ..Settings::default()
     };
-    let destination = Destination {
-        out: Output::new(&path, Existing::Replace, Kind::Any),
-        resumable: None,
-        resources: Resources::default(),
-    };
-    let prepared = settings.prepare(destination.resources.memory).unwrap();
-    encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+    fixture::write(&raster, &settings, &path);
     let terrain = crate::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     terrain

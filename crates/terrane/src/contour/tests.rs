@@ -4,13 +4,11 @@ use terrane_codec::format::Window;
 use terrane_codec::pixels::Pixels;
 use terrane_codec::tiling::Tiling;
 
-use terrane_codec::{Resources, Terrain};
-use terrane_geo::{
-    Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
-};
+use terrane_codec::Terrain;
+use terrane_geo::{Affine, Crs, Georeference, Grid, MemoryRaster, SampleType, Storage};
 
 use super::{Cells, ContourLine, Contouring, Field, Joiner, Levels, Line, Point, trace};
-use crate::{Destination, Error, Settings, Target, encode};
+use crate::{Error, Settings, Target, fixture};
 
 const SIDE: usize = 16;
 
@@ -304,13 +302,7 @@ fn file(folder: &std::path::Path, y_per_row: f64) -> Terrain {
         target: Target::MaxError(0.05),
         ..Settings::default()
     };
-    let destination = Destination {
-        out: Output::new(&path, Existing::Replace, Kind::Any),
-        resumable: None,
-        resources: Resources::default(),
-    };
-    let prepared = settings.prepare(destination.resources.memory).unwrap();
-    encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+    fixture::write(&raster, &settings, &path);
     crate::open(&path).unwrap()
 }
 

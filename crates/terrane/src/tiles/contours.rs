@@ -235,15 +235,13 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use terrane_codec::Resources;
     use terrane_geo::{
-        Affine, Crs, Existing, Georeference, Grid as Heights, Kind, MemoryRaster, Output,
-        SampleType, Storage,
+        Affine, Crs, Georeference, Grid as Heights, MemoryRaster, SampleType, Storage,
     };
 
     use super::*;
     use crate::tiles::BlockCache;
-    use crate::{Destination, Settings, Target, encode};
+    use crate::{Settings, Target, fixture};
 
     /// Hills of 600 by 500 pixels of 2 m in tiles of 64.
     fn hills(folder: &std::path::Path) -> MapTiles {
@@ -264,13 +262,7 @@ mod tests {
             target: Target::MaxError(0.05),
             ..Settings::default()
         };
-        let destination = Destination {
-            out: Output::new(&path, Existing::Replace, Kind::Any),
-            resumable: None,
-            resources: Resources::default(),
-        };
-        let prepared = settings.prepare(destination.resources.memory).unwrap();
-        encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+        fixture::write(&raster, &settings, &path);
         let terrain = Arc::new(crate::open(&path).unwrap());
         MapTiles::open(terrain, &Arc::new(BlockCache::new(1 << 26))).unwrap()
     }

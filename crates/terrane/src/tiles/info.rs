@@ -72,24 +72,13 @@ impl MapTiles {
 
     /// TileJSON 3.0.0 of a layer: how a map client finds its tiles, which are at `address`, a template.
     pub fn tilejson(&self, layer: Layer, name: &str, address: &str) -> Value {
-        let [west, south, east, north] = self.bounds();
-        let zooms = self.zooms(layer);
-        let mut value = json!({
-            "tilejson": "3.0.0",
-            "name": if layer == Layer::Height { name.to_owned() } else { format!("{name}, {}", layer.name()) },
-            "scheme": "xyz",
-            "tiles": [address],
-            "bounds": self.bounds(),
-            "center": [
-                f64::midpoint(west, east),
-                f64::midpoint(south, north),
-                (zooms.start() + 2).min(*zooms.end()),
-            ],
-            "minzoom": zooms.start(),
-            "maxzoom": zooms.end(),
-            "tileSize": TileRequest::SIDE,
-            "unit": layer.unit(),
-        });
+        let title = match layer {
+            Layer::Height => name.to_owned(),
+            _ => format!("{name}, {}", layer.name()),
+        };
+        let mut value = self.found_at(&title, address, layer);
+        value["tileSize"] = TileRequest::SIDE.into();
+        value["unit"] = layer.unit().into();
         if layer == Layer::Height {
             value["encoding"] = "terrarium".into();
             value["nodata_height_m"] = self.range().lowest_m.into();
@@ -99,7 +88,6 @@ impl MapTiles {
 
     /// TileJSON 3.0.0 of contour lines as vector tiles, `interval` metres apart or as suits the zoom.
     pub fn contours_tilejson(&self, name: &str, address: &str, interval: Option<f64>) -> Value {
-        let [west, south, east, north] = self.bounds();
         let zooms = self.zooms(Layer::Height);
         let intervals: Map<String, Value> = zooms
             .clone()
@@ -108,9 +96,26 @@ impl MapTiles {
                 (z.to_string(), interval.into())
             })
             .collect();
+        let mut value = self.found_at(&format!("{name}, contours"), address, Layer::Height);
+        value["format"] = "pbf".into();
+        value["vector_layers"] = json!([{
+            "id": "contours",
+            "description": "Lines of equal height; every fifth is an index line",
+            "minzoom": zooms.start(),
+            "maxzoom": zooms.end(),
+            "fields": { "height": "Number of metres", "index": "Boolean" },
+        }]);
+        value["interval_m_by_zoom"] = intervals.into();
+        value
+    }
+
+    /// What every TileJSON says: where tiles are, and which places and zooms of a layer there are.
+    fn found_at(&self, title: &str, address: &str, layer: Layer) -> Value {
+        let [west, south, east, north] = self.bounds();
+        let zooms = self.zooms(layer);
         json!({
             "tilejson": "3.0.0",
-            "name": format!("{name}, contours"),
+            "name": title,
             "scheme": "xyz",
             "tiles": [address],
             "bounds": self.bounds(),
@@ -121,15 +126,6 @@ impl MapTiles {
             ],
             "minzoom": zooms.start(),
             "maxzoom": zooms.end(),
-            "format": "pbf",
-            "vector_layers": [{
-                "id": "contours",
-                "description": "Lines of equal height; every fifth is an index line",
-                "minzoom": zooms.start(),
-                "maxzoom": zooms.end(),
-                "fields": { "height": "Number of metres", "index": "Boolean" },
-            }],
-            "interval_m_by_zoom": intervals,
         })
     }
 }

@@ -155,12 +155,9 @@ fn span(positions: &[PixelPosition], scale: f64, size: (usize, usize)) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Destination, Settings, Target, encode};
-    use terrane_codec::Resources;
+    use crate::{Settings, Target, fixture};
     use terrane_codec::format::Method;
-    use terrane_geo::{
-        Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
-    };
+    use terrane_geo::{Affine, Crs, Georeference, Grid, MemoryRaster, SampleType, Storage};
 
     const SIDE: usize = 64;
     const SIZE: (usize, usize) = (200, 150);
@@ -221,13 +218,7 @@ mod tests {
                 target: Target::MaxError(0.05),
                 ..Settings::default()
             };
-            let destination = Destination {
-                out: Output::new(&path, Existing::Replace, Kind::Any),
-                resumable: None,
-                resources: Resources::default(),
-            };
-            let prepared = settings.prepare(destination.resources.memory).unwrap();
-            encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+            fixture::write(&raster, &settings, &path);
             let terrain = Arc::new(crate::open(&path).unwrap());
             let surface = terrain.surface().unwrap();
             let blocks = Blocks::of_terrain(terrain.clone()).unwrap();

@@ -8,7 +8,7 @@ use terrane_geo::{
 };
 
 use super::*;
-use crate::{Decoding, Destination, Resources, Settings, Target};
+use crate::{Decoding, Settings, Target, fixture};
 
 const SWISS: Affine = Affine {
     x: 2_600_000.0,
@@ -46,14 +46,7 @@ impl Case {
         let grid = Grid::new(width, height, heights.collect());
         let raster = MemoryRaster::new("made", grid, georeference, storage);
         let path = folder.path().join("made.trn");
-        let resources = Resources::default();
-        let destination = Destination {
-            out: Output::new(&path, Existing::Refuse, Kind::Terrain),
-            resumable: None,
-            resources,
-        };
-        let prepared = settings.prepare(resources.memory).unwrap();
-        crate::encode(&raster, &prepared, destination, &mut |_| Ok(())).unwrap();
+        fixture::write(&raster, &settings, &path);
         Self {
             terrain: Arc::new(crate::open(&path).unwrap()),
             folder,
