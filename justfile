@@ -39,9 +39,49 @@ tree:
 wasm:
     if rustup target add wasm32-unknown-unknown; then cargo check -p terrane-codec --no-default-features --target wasm32-unknown-unknown && cargo check -p terrane-web --target wasm32-unknown-unknown; else echo "skipped: the target wasm32-unknown-unknown is not installed"; fi
 
-# Licences and sources of dependencies; says so where cargo-deny is not installed.
+# Licences, sources and known advisories of all dependencies. Installs cargo-deny where it is missing; says so where the database
+# of advisories (RustSec, the one of cargo audit) cannot be reached.
 deny:
-    if command -v cargo-deny > /dev/null; then cargo deny check licenses bans sources; else echo "skipped: cargo-deny is not installed"; fi
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v cargo-deny > /dev/null || cargo install --quiet --locked cargo-deny@0.20.2
+    cargo deny --all-features check licenses bans sources
+    if cargo deny fetch db 2> /dev/null; then
+        cargo deny --all-features check --disable-fetch advisories
+    else
+        echo "skipped: the database of advisories cannot be reached"
+    fi
+
+# The program as it is released, in target/dist: no folder of this machine in it, so that it comes out the same everywhere.
+# Features go to cargo, as in `just dist --no-default-features`.
+dist *features:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    RUSTFLAGS="--remap-path-prefix=$PWD=/terrane --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" \
+        cargo build --locked --profile dist -p terrane-cli {{features}}
+    ls -l "${CARGO_TARGET_DIR:-target}/dist/terrane"
+
+# Builds the committed state twice, from folders of different names, and compares the bytes.
+reproducible *features="--no-default-features":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    for name in one another/deeper; do
+        mkdir -p "$folder/$name"
+        git archive HEAD | tar x -C "$folder/$name"
+        (cd "$folder/$name" && CARGO_TARGET_DIR="$folder/$name/target" just dist {{features}})
+    done
+    sha256sum "$folder"/{one,another/deeper}/target/dist/terrane
+    cmp "$folder"/{one,another/deeper}/target/dist/terrane && echo "the same bytes"
+
+# Everything that the program is made of, in CycloneDX form: target/terrane.cdx.json.
+sbom:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v cargo-cyclonedx > /dev/null || cargo install --quiet --locked cargo-cyclonedx@0.5.9
+    cargo cyclonedx --quiet --manifest-path crates/terrane-cli/Cargo.toml --format json --spec-version 1.5 --describe binaries --override-filename terrane.cdx
+    find . -name 'terrane.cdx*.json' -not -path './target/*' | head
 
 # Every flavour of GeoTIFF at full size, written COGs, and terrain derivatives, against GDAL; needs Python with rasterio,
 # rio-cogeo and numpy, and gdaldem (Debian: gdal-bin).
