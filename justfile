@@ -80,8 +80,14 @@ sbom:
     #!/usr/bin/env bash
     set -euo pipefail
     command -v cargo-cyclonedx > /dev/null || cargo install --quiet --locked cargo-cyclonedx@0.5.9
-    cargo cyclonedx --quiet --manifest-path crates/terrane-cli/Cargo.toml --format json --spec-version 1.5 --describe binaries --override-filename terrane.cdx
-    find . -name 'terrane.cdx*.json' -not -path './target/*' | head
+    target="${CARGO_TARGET_DIR:-target}"
+    mkdir -p "$target"
+    # It writes beside every manifest of the workspace.
+    trap 'find crates -name terrane.cdx.json -delete' EXIT
+    cargo cyclonedx --quiet --manifest-path crates/terrane-cli/Cargo.toml --format json --spec-version 1.5 --override-filename terrane.cdx
+    # No folder of this machine in it.
+    sed "s|$PWD|/terrane|g" crates/terrane-cli/terrane.cdx.json > "$target/terrane.cdx.json"
+    python3 -c 'import json, sys; bom = json.load(open(sys.argv[1])); print(sys.argv[1], len(bom["components"]), "parts")' "$target/terrane.cdx.json"
 
 # Every flavour of GeoTIFF at full size, written COGs, and terrain derivatives, against GDAL; needs Python with rasterio,
 # rio-cogeo and numpy, and gdaldem (Debian: gdal-bin).
