@@ -25,6 +25,7 @@ pub mod pixels;
 mod pyramid_builder;
 pub mod quantise;
 pub mod random;
+pub mod remake;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod resample;
