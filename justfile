@@ -80,6 +80,24 @@ test-learn:
 test-files:
     cargo test --release --workspace --test command -- --ignored --nocapture every_raster_of_the_data
 
+# Every other value of every byte of small files, and a million random damages of larger ones (flips, runs, cuts, zeroed
+# sectors, exchanged records): each is noticed, and the counts are printed.
+test-corruption:
+    cargo test --release -p terrane --no-default-features --lib -- --ignored --nocapture all_other_values_of_every_byte
+
+# Miri, an interpreter that notices undefined behaviour: the format's parsers, the plain kernels of the context codec beside
+# their definition, and the C library. Needs a nightly compiler; says so where it is not there.
+miri:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! cargo +nightly miri --version > /dev/null 2>&1; then
+        echo "skipped: Miri is not installed (rustup component add miri --toolchain nightly)"
+        exit
+    fi
+    export MIRIFLAGS="-Zmiri-disable-isolation"
+    cargo +nightly miri test -p terrane-format --lib -- bytes index mask flats salvage::tests::traces
+    cargo +nightly miri test -p terrane-context --lib -- kernel distribution
+
 # A second reader, written from the specification alone, on the golden files; needs Python with numpy.
 test-conformance:
     python3 conformance/check.py

@@ -36,6 +36,7 @@ pub mod surface;
 mod terrain;
 pub mod tile;
 pub mod tiling;
+mod time_limit;
 mod tree;
 
 pub use address::{RemoteOptions, public_address, shown, without_secrets};

@@ -132,7 +132,9 @@ pub fn traces(start: &[u8]) -> Traces {
     let u16_at = |at: usize| Some(u16::from_le_bytes(start.get(at..at + 2)?.try_into().ok()?));
     let f64_at = |at: usize| Some(f64::from_le_bytes(start.get(at..at + 8)?.try_into().ok()?));
     let side = u16_at(32).filter(|side| limits::TILE_SIDE.contains(side) && side % 2 == 0);
-    let method = start.get(35).and_then(|&code| Method::from_code(code).ok());
+    // Zeros are a method too: where the side is lost, so is what stands beside it.
+    let method = side.and(start.get(35));
+    let method = method.and_then(|&code| Method::from_code(code).ok());
     let bound = match start.get(40) {
         Some(1) => f64_at(96)
             .filter(|bound| bound.is_finite() && *bound > 0.0)

@@ -61,6 +61,8 @@
 
 pub mod change;
 pub mod contour;
+#[cfg(test)]
+mod corruption;
 mod damage;
 mod decode;
 mod derive;

@@ -23,29 +23,10 @@ impl Job<'_> {
         progress: &mut Report,
     ) -> Result<Repaired> {
         let raster = self.raster()?;
-        let prepared = self.way(damaged, start, &*raster)?;
-        let destination = Destination {
-            out: self.repairing.out.clone(),
-            resumable: None,
-            resources: self.repairing.resources,
-        };
-        let mut made = make(&*raster, &prepared, destination, &mut |at| {
-            progress("encode", at.tiles, at.of, "tiles");
-            Ok(())
-        })?;
-        let reader = self.open_reader(made.file.file())?;
-        let repaired = self.compare(damaged, &reader, head)?;
-        made.file.commit()?;
-        Ok(repaired)
-    }
-
-    /// The way in which the file was encoded.
-    fn way(&self, damaged: &LocalFile, start: &[u8], raster: &dyn RasterSource) -> Result<Prepared> {
         let traces = salvage::traces(start);
-        let memory = self.repairing.resources.memory;
-        let mut refused = None;
+        let (mut refused, mut other) = (None, None);
         for way in settings::of_traces(start, &traces, &self.repairing.hints) {
-            let prepared = match way.prepare(memory) {
+            let prepared = match way.prepare(self.repairing.resources.memory) {
                 Ok(prepared) => prepared,
                 Err(error) => {
                     // Guesses may contradict each other; what was given may not.
@@ -54,13 +35,34 @@ impl Job<'_> {
                 }
             };
             // A rate of the whole file takes the whole raster to find.
-            if prepared.is_whole || self.gives_first_tree(damaged, raster, &prepared)? {
-                return Ok(prepared);
+            if !prepared.is_whole && !self.gives_first_tree(damaged, &*raster, &prepared)? {
+                other = Some(Error::HeadLost {
+                    path: self.path.to_owned(),
+                });
+                continue;
+            }
+            let destination = Destination {
+                out: self.repairing.out.clone(),
+                resumable: None,
+                resources: self.repairing.resources,
+            };
+            let mut made = make(&*raster, &prepared, destination, &mut |at| {
+                progress("encode", at.tiles, at.of, "tiles");
+                Ok(())
+            })?;
+            let reader = self.open_reader(made.file.file())?;
+            match self.compare(damaged, &reader, head) {
+                Ok(repaired) => {
+                    made.file.commit()?;
+                    return Ok(repaired);
+                }
+                Err(error @ (Error::NotRemade { .. } | Error::NothingLeft { .. })) => {
+                    other = Some(error);
+                }
+                Err(error) => return Err(error),
             }
         }
-        Err(refused.unwrap_or_else(|| Error::HeadLost {
-            path: self.path.to_owned(),
-        }))
+        Err(other.or(refused).unwrap_or_else(|| self.not_remade()))
     }
 
     /// Whether a record of the first tree comes out as the file has it.

@@ -9,6 +9,8 @@ mod anew;
 mod difference;
 mod gaps;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod trees;
 
 use std::fs::File;
