@@ -1,5 +1,5 @@
 # What CI runs; cheapest first.
-check: format tree wasm lint deny test docs
+check: format tree unsafe wasm lint deny test docs
 
 # The README's test command.
 test:
@@ -34,6 +34,12 @@ tree:
     ! cargo tree -p terrane-c -e normal | grep -E 'burn|tokio|terrane-(networks|train|bench|report|serve|cli)'
     ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|crs-definitions|terrane-(networks|serve|cli)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
+
+# Where the compiler's word is not enough: the kernels of the context codec, each beside a plain twin that tests compare it with,
+# and the doors to C and JavaScript. The workspace denies `unsafe_code`; this keeps `#[expect(unsafe_code)]` where it was audited.
+unsafe:
+    ! grep -rlE '\bunsafe (fn|extern|impl|\{)|unsafe\(|(allow|expect)\(unsafe_code' crates --include=*.rs | grep -vE \
+        '^crates/(terrane-context/src/(simd|distribution|kernel|kernel/(x86|neon|wasm))|terrane-c/(src/[a-z]+|tests/c/header)|terrane-web/src/door|terrane-cli/src/main|terrane-bench/src/openjpeg)\.rs$'
 
 # The light codec and the decoder for the browser; says so where rustup cannot add the target.
 wasm:

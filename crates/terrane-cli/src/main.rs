@@ -258,7 +258,9 @@ fn limit_time(limit: Duration) {
         let seconds = limit.as_secs_f64();
         complain(
             "terrane",
-            &format!("stopped: --time-limit {seconds}: the command takes longer than so many seconds"),
+            &format!(
+                "stopped: --time-limit {seconds}: the command takes longer than so many seconds"
+            ),
         );
         std::process::exit(2);
     });

@@ -21,8 +21,8 @@ use crate::model::{FileModel, Models};
 use crate::parallel::in_parallel;
 use crate::resources::Resources;
 use crate::surface::Surface;
-use crate::time_limit::TimeLimit;
 use crate::tile::{Tile, TileDecoder};
+use crate::time_limit::TimeLimit;
 use crate::tree::{Branch, Place};
 
 /// Decoded pixels that are kept, and tiles at most and at least.

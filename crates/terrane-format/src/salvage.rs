@@ -86,7 +86,13 @@ pub fn mended_head(start: &[u8]) -> Option<Vec<u8>> {
     };
     if let Some((checked, crc)) = of_length(stated) {
         let actual = crc32c(checked);
-        if (actual ^ crc).to_le_bytes().iter().filter(|&&byte| byte != 0).count() == 1 {
+        if (actual ^ crc)
+            .to_le_bytes()
+            .iter()
+            .filter(|&&byte| byte != 0)
+            .count()
+            == 1
+        {
             consider([checked, &actual.to_le_bytes()].concat());
         }
         for (offset, change) in single_bytes(checked, crc) {

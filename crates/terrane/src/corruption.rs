@@ -86,11 +86,6 @@ impl Subject {
         }
     }
 
-    fn part_at(&self, offset: usize) -> &Part {
-        let index = self.parts.partition_point(|&(end, _)| end <= offset);
-        &self.parts[index].1
-    }
-
     /// The parts that are not as they were; `None` where the length is another.
     fn changed(&self) -> Option<Vec<Part>> {
         let now = self.now.0.read().unwrap();
@@ -163,7 +158,11 @@ impl Subject {
             _ => true,
         };
         let named: Vec<&DamagedPart> = found.damaged.iter().map(|damage| &damage.part).collect();
-        assert_eq!(named.len(), changed.iter().filter(expected).count(), "{changed:?}: {named:?}");
+        assert_eq!(
+            named.len(),
+            changed.iter().filter(expected).count(),
+            "{changed:?}: {named:?}"
+        );
         for part in changed.iter().filter(expected) {
             let is_named = named.iter().any(|named| match (part, named) {
                 (Part::Tile(tile), DamagedPart::Tile(named)) => tile == named,
@@ -186,7 +185,10 @@ impl Subject {
         };
         for (tile, before) in &self.tiles {
             if is_hit(*tile) || lost_pages.contains(&page_of(*tile)) {
-                assert!(terrain.decode(*tile).is_err() || before.is_none(), "{tile:?}");
+                assert!(
+                    terrain.decode(*tile).is_err() || before.is_none(),
+                    "{tile:?}"
+                );
                 continue;
             }
             let bits = |tile: &Option<Tile>| {
@@ -195,7 +197,10 @@ impl Subject {
                     (heights.collect::<Vec<_>>(), tile.missing.clone())
                 })
             };
-            assert!(bits(&terrain.decode(*tile).unwrap()) == bits(before), "{tile:?}");
+            assert!(
+                bits(&terrain.decode(*tile).unwrap()) == bits(before),
+                "{tile:?}"
+            );
         }
     }
 
@@ -234,7 +239,11 @@ impl Subject {
                 let other = random.below(length);
                 let span = |at: usize| {
                     let index = self.parts.partition_point(|&(end, _)| end <= at);
-                    let start = if index == 0 { 0 } else { self.parts[index - 1].0 };
+                    let start = if index == 0 {
+                        0
+                    } else {
+                        self.parts[index - 1].0
+                    };
                     (start, self.parts[index].0 - start)
                 };
                 let ((a, first), (b, second)) = (span(at), span(other));
@@ -294,15 +303,19 @@ fn every_byte(changes: impl Fn(usize) -> Vec<u8>) -> Counts {
     counts
 }
 
-fn random_changes(each: usize, in_full: usize) -> Counts {
+fn random_changes(each: u64, in_full: u64) -> Counts {
     let mut counts = Counts::default();
     for (stream, subject) in large().iter().enumerate() {
         let mut random = Random::new(18, stream as u64);
-        for trial in 0..each {
-            let full = trial % in_full == 0;
+        let mut own = Counts::default();
+        while own.changed < each {
+            let full = own.changed % in_full == 0;
             let change = |file: &mut Vec<u8>| subject.random_change(&mut random, file);
-            subject.suffer(change, full, &mut counts);
+            subject.suffer(change, full, &mut own);
         }
+        counts.changed += own.changed;
+        counts.by_open += own.by_open;
+        counts.by_reading += own.by_reading;
     }
     counts
 }
@@ -311,14 +324,17 @@ fn random_changes(each: usize, in_full: usize) -> Counts {
 fn every_bit_of_a_small_file_counts() {
     let counts = every_byte(|_| (0..8).map(|bit| 1 << bit).collect());
     assert_eq!(counts.by_open + counts.by_reading, counts.changed);
-    assert!(counts.changed > 20_000 && counts.by_open > 4000, "{counts:?}");
+    assert!(
+        counts.changed > 15_000 && counts.by_open > 4000,
+        "{counts:?}"
+    );
 }
 
 #[test]
 fn random_damage_of_larger_files_is_noticed_and_named() {
     let counts = random_changes(1000, 100);
     assert_eq!(counts.by_open + counts.by_reading, counts.changed);
-    assert!(counts.changed > 3900, "{counts:?}");
+    assert_eq!(counts.changed, 4000);
 }
 
 #[test]

@@ -119,9 +119,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             .output
             .output(out, Kind::Terrain)
             .made_of([&arguments.file]),
-        None if arguments.in_place => {
-            Output::new(&arguments.file, Existing::Replace, Kind::Any)
-        }
+        None if arguments.in_place => Output::new(&arguments.file, Existing::Replace, Kind::Any),
         None => bail!("say where the whole file goes: --out OUT, or --in-place"),
     };
     let out = out.made_of(&arguments.from).made_of(&arguments.hints.model);

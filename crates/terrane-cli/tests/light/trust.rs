@@ -7,9 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use terrane::format::{
-    ErrorBound, GeoKeys, Header, Method, Pyramid, Samples, Statistics, Writer,
-};
+use terrane::format::{ErrorBound, GeoKeys, Header, Method, Pyramid, Samples, Statistics, Writer};
 
 use crate::{Server, complaint, succeeds, terrane};
 
@@ -25,7 +23,14 @@ fn a_damaged_file_is_repaired_from_its_raster() {
     let read = |name: &str| std::fs::read(path(name)).unwrap();
     run(&["generate", "dem.tif", "--size", "600x300", "--seed", "3"]);
     let rate = ["--max-error", "0.1", "--tile", "64", "--effort", "2"];
-    let plan = ["shard", "plan", "dem.tif", "plan.json", "--shard-tiles", "8"];
+    let plan = [
+        "shard",
+        "plan",
+        "dem.tif",
+        "plan.json",
+        "--shard-tiles",
+        "8",
+    ];
     run(&[&plan[..], &rate].concat());
     run(&["shard", "encode", "plan.json", "--shard", "0"]);
     run(&["shard", "encode", "plan.json", "--shard", "1"]);
@@ -40,11 +45,20 @@ fn a_damaged_file_is_repaired_from_its_raster() {
     std::fs::write(path("x.trn"), &damaged).unwrap();
     let from = ["repair", "x.trn", "--from", "dem.tif"];
     let report = json(&run(&[&from[..], &["--out", "y.trn", "--json"]].concat()));
-    assert_eq!((&report["records"], &report["head"]), (&1.into(), &"mended".into()));
-    assert_eq!((&report["file"], &report["was_whole"]), (&"y.trn".into(), &false.into()));
+    assert_eq!(
+        (&report["records"], &report["head"]),
+        (&1.into(), &"mended".into())
+    );
+    assert_eq!(
+        (&report["file"], &report["was_whole"]),
+        (&"y.trn".into(), &false.into())
+    );
     assert!(read("y.trn") == whole && read("x.trn") == damaged);
     let text = run(&[&from[..], &["--in-place"]].concat());
-    assert!(text.contains("repaired one byte of the head, 1 record"), "{text}");
+    assert!(
+        text.contains("repaired one byte of the head, 1 record"),
+        "{text}"
+    );
     assert!(read("x.trn") == whole);
     let text = run(&[&from[..], &["--in-place"]].concat());
     assert!(text.contains("was whole"), "{text}");
@@ -58,16 +72,45 @@ fn a_damaged_file_is_repaired_from_its_raster() {
     assert!(read("x.trn") == whole);
 
     let refused = |arguments: &[&str]| complaint(folder.path(), arguments);
-    assert!(refused(&["repair", "x.trn", "--from", "dem.tif", "--out", "y.trn"]).contains("--overwrite"));
-    let same = ["repair", "x.trn", "--from", "dem.tif", "--out", "x.trn", "--overwrite"];
+    assert!(
+        refused(&["repair", "x.trn", "--from", "dem.tif", "--out", "y.trn"])
+            .contains("--overwrite")
+    );
+    let same = [
+        "repair",
+        "x.trn",
+        "--from",
+        "dem.tif",
+        "--out",
+        "x.trn",
+        "--overwrite",
+    ];
     assert!(refused(&same).contains("input"));
-    let raster = ["repair", "x.trn", "--from", "dem.tif", "--out", "dem.tif", "--overwrite"];
+    let raster = [
+        "repair",
+        "x.trn",
+        "--from",
+        "dem.tif",
+        "--out",
+        "dem.tif",
+        "--overwrite",
+    ];
     assert!(refused(&raster).contains("dem.tif"));
     run(&["generate", "other.tif", "--size", "600x300", "--seed", "4"]);
     std::fs::write(path("x.trn"), [&whole[..900], &whole[901..], b"!"].concat()).unwrap();
     let other = refused(&["repair", "x.trn", "--from", "other.tif", "--in-place"]);
     assert!(other.contains("raster"), "{other}");
-    assert!(refused(&["repair", "nowhere.trn", "--from", "dem.tif", "--out", "z.trn"]).contains("nowhere"));
+    assert!(
+        refused(&[
+            "repair",
+            "nowhere.trn",
+            "--from",
+            "dem.tif",
+            "--out",
+            "z.trn"
+        ])
+        .contains("nowhere")
+    );
 }
 
 /// A file of two megabytes that says that it has 3.5 · 10¹³ pixels without data.
@@ -104,10 +147,21 @@ fn a_file_without_end_is_given_up_in_time() {
         &["verify", "x.trn"][..],
         &["decode", "x.trn", "y.tif", "--memory-limit", "64"],
         &["contour", "x.trn", "y.geojson", "--interval", "5"],
-        &["derive", "x.trn", "y.tif", "--product", "slope", "--memory-limit", "64"],
+        &[
+            "derive",
+            "x.trn",
+            "y.tif",
+            "--product",
+            "slope",
+            "--memory-limit",
+            "64",
+        ],
     ] {
         let started = Instant::now();
-        let output = terrane(folder.path(), &[arguments, &["--time-limit", "0.7"]].concat());
+        let output = terrane(
+            folder.path(),
+            &[arguments, &["--time-limit", "0.7"]].concat(),
+        );
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(text.contains("--time-limit 0.7"), "{arguments:?}: {text}");
@@ -126,7 +180,9 @@ fn a_file_without_end_is_given_up_in_time() {
 /// Sends bytes to a server; the status of its answer, or nothing where it closed.
 fn send(host: &str, bytes: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(host).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     // It may close before everything is sent.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
@@ -186,7 +242,10 @@ fn a_hostile_client_gets_no_file_and_harms_nobody() {
         "*",
     ] {
         let status = get(path);
-        assert!(status.is_some_and(|status| (400..500).contains(&status)), "{path}: {status:?}");
+        assert!(
+            status.is_some_and(|status| (400..500).contains(&status)),
+            "{path}: {status:?}"
+        );
     }
     // A long address, many or long headers, a head that is none, a body.
     let long = "a".repeat(60_000);
@@ -199,12 +258,16 @@ fn a_hostile_client_gets_no_file_and_harms_nobody() {
         format!("GET /health HTTP/1.1\r\nx: {long}\r\n\r\n"),
         "GET /health HTTP/1.1\r\nHost: x\r\nRange: bytes=0-\0\r\n\r\n".to_owned(),
         "\0\u{1}\u{2}\r\n\r\n".to_owned(),
-        "PUT /a.trn HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc".to_owned(),
+        "PUT /a.trn HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"
+            .to_owned(),
         "DELETE /a.trn HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".to_owned(),
     ] {
         let status = send(host, request.as_bytes());
         let start: String = request.chars().take(40).collect();
-        assert!(status.is_none_or(|status| (400..500).contains(&status)), "{start}: {status:?}");
+        assert!(
+            status.is_none_or(|status| (400..500).contains(&status)),
+            "{start}: {status:?}"
+        );
     }
     let profile = "/a/profile?line=9,46.9;9.001,46.9&points=";
     assert_eq!(get(&format!("{profile}1000000")), Some(400));
@@ -214,10 +277,15 @@ fn a_hostile_client_gets_no_file_and_harms_nobody() {
         let workers: Vec<_> = (0..20)
             .map(|_| scope.spawn(|| (0..50).filter(|_| get("/a/info") == Some(200)).count()))
             .collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .sum()
     });
     assert_eq!(answered, 1000);
-    let waiting: Vec<TcpStream> = (0..1000).map_while(|_| TcpStream::connect(host).ok()).collect();
+    let waiting: Vec<TcpStream> = (0..1000)
+        .map_while(|_| TcpStream::connect(host).ok())
+        .collect();
     assert_eq!(get("/health"), Some(200));
     drop(waiting);
     assert_eq!(get("/health"), Some(200));

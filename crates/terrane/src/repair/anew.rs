@@ -10,7 +10,7 @@ use terrane_geo::RasterSource;
 use super::{HeadRepair, Job, Repaired, settings};
 use crate::encode::{RasterHeights, failure, make};
 use crate::verify::Report;
-use crate::{Destination, Error, Prepared, Result};
+use crate::{Destination, Error, Prepared, Result, Settings};
 
 impl Job<'_> {
     /// Encodes the raster in the way that gives the first tree of the file, and checks that every part that differs from the
@@ -26,7 +26,8 @@ impl Job<'_> {
         let traces = salvage::traces(start);
         let (mut refused, mut other) = (None, None);
         for way in settings::of_traces(start, &traces, &self.repairing.hints) {
-            let prepared = match way.prepare(self.repairing.resources.memory) {
+            let memory = self.repairing.resources.memory;
+            let plain = match way.prepare(memory) {
                 Ok(prepared) => prepared,
                 Err(error) => {
                     // Guesses may contradict each other; what was given may not.
@@ -35,52 +36,68 @@ impl Job<'_> {
                 }
             };
             // A rate of the whole file takes the whole raster to find.
-            if !prepared.is_whole && !self.gives_first_tree(damaged, &*raster, &prepared)? {
-                other = Some(Error::HeadLost {
-                    path: self.path.to_owned(),
-                });
-                continue;
-            }
-            let destination = Destination {
-                out: self.repairing.out.clone(),
-                resumable: None,
-                resources: self.repairing.resources,
+            let first = if plain.is_whole {
+                None
+            } else {
+                self.first_tree(&*raster, &plain)?
             };
-            let mut made = make(&*raster, &prepared, destination, &mut |at| {
-                progress("encode", at.tiles, at.of, "tiles");
-                Ok(())
-            })?;
-            let reader = self.open_reader(made.file.file())?;
-            match self.compare(damaged, &reader, head) {
-                Ok(repaired) => {
-                    made.file.commit()?;
-                    return Ok(repaired);
+            let embedding = Settings {
+                embed_model: true,
+                ..way
+            };
+            let embedding = embedding.prepare(memory).ok();
+            for prepared in [Some(plain), embedding].into_iter().flatten() {
+                if !prepared.is_whole
+                    && !self.is_first(damaged, &*raster, &prepared, first.as_ref())?
+                {
+                    continue;
                 }
-                Err(error @ (Error::NotRemade { .. } | Error::NothingLeft { .. })) => {
-                    other = Some(error);
+                match self.encode(damaged, &*raster, &prepared, head, progress) {
+                    Err(error @ (Error::NotRemade { .. } | Error::NothingLeft { .. })) => {
+                        other = Some(error);
+                    }
+                    outcome => return outcome,
                 }
-                Err(error) => return Err(error),
             }
+            other = other.or_else(|| {
+                Some(Error::HeadLost {
+                    path: self.path.to_owned(),
+                })
+            });
         }
         Err(other.or(refused).unwrap_or_else(|| self.not_remade()))
     }
 
-    /// Whether a record of the first tree comes out as the file has it.
-    fn gives_first_tree(
+    /// Encodes the raster in one way; the file gets its name where it is the one that there was.
+    fn encode(
         &self,
         damaged: &LocalFile,
         raster: &dyn RasterSource,
-        way: &Prepared,
-    ) -> Result<bool> {
+        prepared: &Prepared,
+        head: HeadRepair,
+        progress: &mut Report,
+    ) -> Result<Repaired> {
+        let destination = Destination {
+            out: self.repairing.out.clone(),
+            resumable: None,
+            resources: self.repairing.resources,
+        };
+        let mut made = make(raster, prepared, destination, &mut |at| {
+            progress("encode", at.tiles, at.of, "tiles");
+            Ok(())
+        })?;
+        let reader = self.open_reader(made.file.file())?;
+        let repaired = self.compare(damaged, &reader, head)?;
+        made.file.commit()?;
+        Ok(repaired)
+    }
+
+    /// The first tree of the raster with data, in one way; `None` where there is none.
+    fn first_tree(&self, raster: &dyn RasterSource, way: &Prepared) -> Result<Option<RemadeTree>> {
         let (header, encoder) = way.start(raster.info(), way.rate)?;
-        let pyramid = header.pyramid.clone();
-        let embedded = way.embedded();
-        let writer = Writer::create(Cursor::new(Vec::new()), header, embedded.is_some())?;
-        let mut offset = writer.length() + embedded.map_or(0, |model| model.len() as u64);
-        let mut first = None;
-        let trees: BTreeSet<u64> = (0..pyramid.trees()).collect();
+        let trees: BTreeSet<u64> = (0..header.pyramid.trees()).collect();
         let remaking = Remaking {
-            pyramid: &pyramid,
+            pyramid: &header.pyramid,
             encoder: &encoder,
             trees: &trees,
             resources: self.repairing.resources,
@@ -89,17 +106,33 @@ impl Job<'_> {
             raster,
             not_heights: 0,
         };
+        let mut first = None;
         let mut take = |tree: RemadeTree| {
             first = Some(tree);
             Err(terrane_codec::Error::Stopped)
         };
         let outcome = remaking.run(&mut heights, &mut take, &mut |_, _| Ok(()));
-        let Some(tree) = first else {
-            outcome
-                .map_err(|error| failure(error, &raster.info().path, self.repairing.out.path()))?;
-            return Ok(false);
-        };
-        for made in tree.records.iter().filter(|made| !made.is_empty()) {
+        if first.is_none() {
+            let out = self.repairing.out.path();
+            outcome.map_err(|error| failure(error, &raster.info().path, out))?;
+        }
+        Ok(first)
+    }
+
+    /// Whether a record of the first tree is where it must be in the damaged file.
+    fn is_first(
+        &self,
+        damaged: &LocalFile,
+        raster: &dyn RasterSource,
+        way: &Prepared,
+        tree: Option<&RemadeTree>,
+    ) -> Result<bool> {
+        let (header, _) = way.start(raster.info(), way.rate)?;
+        let embedded = way.embedded();
+        let writer = Writer::create(Cursor::new(Vec::new()), header, embedded.is_some())?;
+        let mut offset = writer.length() + embedded.map_or(0, |model| model.len() as u64);
+        let records = tree.iter().flat_map(|tree| &tree.records);
+        for made in records.filter(|made| !made.is_empty()) {
             if self.read(damaged, offset, made.len())? == *made {
                 return Ok(true);
             }

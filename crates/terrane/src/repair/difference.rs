@@ -43,9 +43,13 @@ pub(super) fn find(job: &Job, copy: &File, raster: &dyn RasterSource) -> Result<
         let window = pyramid.window(tile)?;
         let source = raster.read(0, window)?.heights;
         for (index, (&raster_m, &file_m)) in source.iter().zip(&decoded.heights).enumerate() {
-            let is_missing = decoded.missing.as_ref().is_some_and(|missing| missing[index]);
+            let is_missing = decoded
+                .missing
+                .as_ref()
+                .is_some_and(|missing| missing[index]);
             let file_m = if is_missing { f64::NAN } else { file_m };
-            let is_other = file_m.is_nan() != raster_m.is_nan() || (file_m - raster_m).abs() > bound;
+            let is_other =
+                file_m.is_nan() != raster_m.is_nan() || (file_m - raster_m).abs() > bound;
             if is_other {
                 return Ok(Some(Error::OtherHeights {
                     path: job.path.to_owned(),

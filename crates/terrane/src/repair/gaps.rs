@@ -31,7 +31,11 @@ impl Gaps {
 
     /// The place of the next part; `None` where there is no room for it.
     pub(super) fn take(&mut self, length: u64) -> Option<u64> {
-        if self.free.get(self.at).is_some_and(|(start, end)| start == end) {
+        if self
+            .free
+            .get(self.at)
+            .is_some_and(|(start, end)| start == end)
+        {
             self.at += 1;
         }
         let (start, end) = self.free.get_mut(self.at)?;

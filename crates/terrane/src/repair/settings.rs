@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use terrane_codec::format::salvage::Traces;
-use terrane_codec::format::{
-    Coding, ErrorBound, LevelTile, Method, Reader, Record, Stored,
-};
+use terrane_codec::format::{Coding, ErrorBound, LevelTile, Method, Reader, Record, Stored};
 use terrane_codec::{Profile, Rate, Resources};
 
 use crate::open::{MODELS, ModelFile, read_model};
@@ -125,7 +123,11 @@ fn rates(reader: &Reader, hints: &Hints) -> Vec<Rate> {
 }
 
 /// The ways in which a file whose head is known may have been encoded, the most likely first.
-pub(super) fn of_head(reader: &Reader, hints: &Hints, resources: Resources) -> Result<Vec<Prepared>> {
+pub(super) fn of_head(
+    reader: &Reader,
+    hints: &Hints,
+    resources: Resources,
+) -> Result<Vec<Prepared>> {
     let header = reader.header();
     let model = model(reader, hints, resources)?;
     let tokens = (
@@ -139,13 +141,19 @@ pub(super) fn of_head(reader: &Reader, hints: &Hints, resources: Resources) -> R
     let mut ways = Vec::new();
     for rate in rates(reader, hints) {
         for effort in efforts(hints, header.method) {
-            ways.push(Prepared::of_file(header, model.clone(), rate, effort, tokens));
+            ways.push(Prepared::of_file(
+                header,
+                model.clone(),
+                rate,
+                effort,
+                tokens,
+            ));
         }
     }
     Ok(ways)
 }
 
-/// The ways in which a file whose head is lost may have been encoded.
+/// The ways in which a file whose head is lost may have been encoded, but for whether its model is inside.
 pub(super) fn of_traces(start: &[u8], traces: &Traces, hints: &Hints) -> Vec<Settings> {
     let both = |hint, trace, usual| match hint {
         Some(hint) => vec![Some(hint)],
@@ -176,21 +184,18 @@ pub(super) fn of_traces(start: &[u8], traces: &Traces, hints: &Hints) -> Vec<Set
             for &tile in &sides {
                 for &profile in &profiles {
                     for effort in efforts(hints, method.unwrap_or(Method::Context)) {
-                        for embed_model in [false, true] {
-                            let way = Settings {
-                                method,
-                                profile,
-                                effort,
-                                model: hints.model.clone(),
-                                embed_model,
-                                target,
-                                per_tile: hints.per_tile,
-                                bits: hints.bits,
-                                fixed_width: hints.fixed_width,
-                                tile,
-                            };
-                            ways.push(way);
-                        }
+                        ways.push(Settings {
+                            method,
+                            profile,
+                            effort,
+                            model: hints.model.clone(),
+                            embed_model: false,
+                            target,
+                            per_tile: hints.per_tile,
+                            bits: hints.bits,
+                            fixed_width: hints.fixed_width,
+                            tile,
+                        });
                     }
                 }
             }

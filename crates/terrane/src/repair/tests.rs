@@ -267,7 +267,13 @@ impl Case {
 
 #[test]
 fn what_cannot_be_repaired_is_refused_and_nothing_written() {
-    let case = Case::new(300, 150, &settings(Target::MaxError(0.05)));
+    let mut case = Case::new(300, 150, &settings(Target::MaxError(0.05)));
+    let fast = Hints {
+        profile: Some(Profile::Fast),
+        effort: Some(1),
+        tile: Some(32),
+        ..Hints::default()
+    };
     let head = case.reader().head().len();
     let mut damaged = case.whole.clone();
     damaged[head + 30] ^= 1;
@@ -283,17 +289,22 @@ fn what_cannot_be_repaired_is_refused_and_nothing_written() {
     changed.iter_mut().for_each(|height| *height += 1.0);
     write_raster(&other, 300, &changed);
     let sentence = refused(&case, &damaged, &other);
-    assert!(sentence.contains("not the raster that the file was made from"), "{sentence}");
+    assert!(
+        sentence.contains("not the raster that the file was made from"),
+        "{sentence}"
+    );
     let mut changed = heights(300, 150);
     changed[5] += 0.5;
     write_raster(&other, 300, &changed);
     let sentence = refused(&case, &damaged, &other);
     assert!(sentence.contains("raster"), "{sentence}");
+    case.hints = fast.clone();
     // Nothing left of it, and a lost head of unusual settings.
     let zeros = vec![0; damaged.len()];
     assert!(refused(&case, &zeros, &case.raster).contains("head is lost"));
     assert!(refused(&case, &[], &case.raster).contains("head is lost"));
-    let unusual = Case::new(180, 150, &settings(Target::Rmse(0.07)));
+    let mut unusual = Case::new(180, 150, &settings(Target::Rmse(0.07)));
+    unusual.hints = fast;
     let mut damaged = unusual.whole.clone();
     damaged[..head].fill(0);
     assert!(refused(&unusual, &damaged, &unusual.raster).contains("head is lost"));

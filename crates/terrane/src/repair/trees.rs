@@ -179,7 +179,10 @@ impl Trees {
     }
 
     /// Makes the trees in one way; `None` where that is not how they were made.
-    #[expect(clippy::too_many_arguments, reason = "each is another part of the work")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is another part of the work"
+    )]
     fn attempt(
         &self,
         job: &Job,
@@ -239,7 +242,11 @@ impl Trees {
             None => {}
         }
         outcome.map_err(|error| failure(error, &raster.info().path, job.repairing.out.path()))?;
-        if !self.damaged.keys().all(|number| attempt.seen.contains(number)) {
+        if !self
+            .damaged
+            .keys()
+            .all(|number| attempt.seen.contains(number))
+        {
             return Ok(None);
         }
         for &page in &self.lost {
@@ -251,7 +258,10 @@ impl Trees {
     }
 
     /// Writes a tree to its place; false where the file has another there.
-    #[expect(clippy::too_many_arguments, reason = "each is another part of the work")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is another part of the work"
+    )]
     fn place(
         &self,
         job: &Job,
@@ -262,17 +272,20 @@ impl Trees {
         damaged: &LocalFile,
         copy: &mut File,
     ) -> Result<bool> {
-        let lengths: Vec<u32> = tree.records.iter().map(|bytes| bytes.len() as u32).collect();
-        let location = match self.damaged.get(&tree.number) {
-            Some(location) => location.clone(),
-            None => {
-                let length = lengths.iter().map(|&length| u64::from(length)).sum();
-                let Some(offset) = gaps.take(length) else {
-                    return Ok(false);
-                };
-                let lengths = lengths.clone();
-                TreeLocation { offset, lengths }
-            }
+        let lengths: Vec<u32> = tree
+            .records
+            .iter()
+            .map(|bytes| bytes.len() as u32)
+            .collect();
+        let location = if let Some(location) = self.damaged.get(&tree.number) {
+            location.clone()
+        } else {
+            let length = lengths.iter().map(|&length| u64::from(length)).sum();
+            let Some(offset) = gaps.take(length) else {
+                return Ok(false);
+            };
+            let lengths = lengths.clone();
+            TreeLocation { offset, lengths }
         };
         if location.lengths != lengths {
             return Ok(false);
@@ -308,7 +321,11 @@ impl Trees {
 /// Puts the model back into a copy of a file.
 fn restore_model(job: &Job, reader: &Reader, copy: &mut File) -> Result<()> {
     let model = settings::model(reader, &job.repairing.hints, job.repairing.resources)?;
-    let extent = reader.header().model.as_ref().and_then(|model| model.embedded);
+    let extent = reader
+        .header()
+        .model
+        .as_ref()
+        .and_then(|model| model.embedded);
     if let (Some((_, bytes)), Some(extent)) = (model, extent)
         && bytes.len() as u64 == extent.length
     {
