@@ -89,7 +89,7 @@ test-files:
 # Every other value of every byte of small files, and a million random damages of larger ones (flips, runs, cuts, zeroed
 # sectors, exchanged records): each is noticed, and the counts are printed.
 test-corruption:
-    cargo test --release -p terrane --no-default-features --lib -- --ignored --nocapture all_other_values_of_every_byte
+    cargo test -p terrane --no-default-features --lib -- --ignored --nocapture all_other_values_of_every_byte
 
 # Miri, an interpreter that notices undefined behaviour: the format's parsers, the plain kernels of the context codec beside
 # their definition, and the C library. Needs a nightly compiler; says so where it is not there.

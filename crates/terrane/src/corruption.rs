@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use terrane_codec::format::{ByteSource, Error as FormatError, LevelTile, Method, Reader};
+use terrane_codec::format::{
+    ByteSource, Error as FormatError, LevelTile, MemoryLimit, Method, Reader,
+};
 use terrane_codec::random::Random;
 use terrane_codec::tile::Tile;
 use terrane_codec::{Terrain, TerrainOptions};
@@ -129,7 +131,7 @@ impl Subject {
         for part in &changed {
             let noticed = match part {
                 Part::Head => unreachable!("a head is noticed by opening"),
-                Part::Model => reader.embedded_model(Default::default()).is_err(),
+                Part::Model => reader.embedded_model(MemoryLimit::default()).is_err(),
                 Part::Page(page) => reader.check_page(*page).is_err(),
                 Part::Tile(tile) => reader.bytes(*tile).is_err(),
             };

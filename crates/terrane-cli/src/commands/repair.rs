@@ -26,17 +26,17 @@ use crate::progress::Progress;
 /// or where --rmse or --bpp were reached --per-tile.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane repair dem.trn --from dem.tif --out whole.trn\n  terrane repair dem.trn --from west.tif east.tif --in-place\n  terrane repair headless.trn --from dem.tif --out whole.trn --max-error 0.05 --profile best"
+    after_help = "Examples:\n  terrane repair dem.trn whole.trn --from dem.tif\n  terrane repair dem.trn --from west.tif east.tif --in-place\n  terrane repair headless.trn whole.trn --from dem.tif --max-error 0.05 --profile best"
 )]
 pub(crate) struct Arguments {
     /// The damaged file.
     file: PathBuf,
+    /// The file to write.
+    #[arg(value_name = "OUT", required_unless_present = "in_place")]
+    out: Option<PathBuf>,
     /// The raster that the file was made from, or several that were one mosaic, in the same order.
     #[arg(long, value_name = "IN.tif", num_args = 1.., required = true)]
     from: Vec<PathBuf>,
-    /// The file to write.
-    #[arg(long, value_name = "OUT", required_unless_present = "in_place")]
-    out: Option<PathBuf>,
     /// Replace the damaged file, once the whole one is complete.
     #[arg(long, conflicts_with_all = ["out", "overwrite"])]
     in_place: bool,
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
             .output(out, Kind::Terrain)
             .made_of([&arguments.file]),
         None if arguments.in_place => Output::new(&arguments.file, Existing::Replace, Kind::Any),
-        None => bail!("say where the whole file goes: --out OUT, or --in-place"),
+        None => bail!("say where the whole file goes: OUT, or --in-place"),
     };
     let out = out.made_of(&arguments.from).made_of(&arguments.hints.model);
     out.check()?;

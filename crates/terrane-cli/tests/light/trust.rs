@@ -44,7 +44,9 @@ fn a_damaged_file_is_repaired_from_its_raster() {
     damaged[5] ^= 1;
     std::fs::write(path("x.trn"), &damaged).unwrap();
     let from = ["repair", "x.trn", "--from", "dem.tif"];
-    let report = json(&run(&[&from[..], &["--out", "y.trn", "--json"]].concat()));
+    let report = json(&run(&[
+        "repair", "x.trn", "y.trn", "--from", "dem.tif", "--json",
+    ]));
     assert_eq!(
         (&report["records"], &report["head"]),
         (&1.into(), &"mended".into())
@@ -65,33 +67,37 @@ fn a_damaged_file_is_repaired_from_its_raster() {
     // The head is gone, and the options take its place.
     damaged[..300].fill(0);
     std::fs::write(path("x.trn"), &damaged).unwrap();
-    let text = complaint(folder.path(), &[&from[..], &["--in-place"]].concat());
+    let wrong = [
+        "--in-place",
+        "--profile",
+        "fast",
+        "--effort",
+        "0",
+        "--tile",
+        "32",
+    ];
+    let text = complaint(folder.path(), &[&from[..], &wrong].concat());
     assert!(text.contains("head is lost"), "{text}");
     assert!(read("x.trn") == damaged);
     run(&[&from[..], &["--in-place"], &rate].concat());
     assert!(read("x.trn") == whole);
 
     let refused = |arguments: &[&str]| complaint(folder.path(), arguments);
-    assert!(
-        refused(&["repair", "x.trn", "--from", "dem.tif", "--out", "y.trn"])
-            .contains("--overwrite")
-    );
+    assert!(refused(&["repair", "x.trn", "y.trn", "--from", "dem.tif"]).contains("--overwrite"));
     let same = [
         "repair",
         "x.trn",
+        "x.trn",
         "--from",
         "dem.tif",
-        "--out",
-        "x.trn",
         "--overwrite",
     ];
     assert!(refused(&same).contains("input"));
     let raster = [
         "repair",
         "x.trn",
-        "--from",
         "dem.tif",
-        "--out",
+        "--from",
         "dem.tif",
         "--overwrite",
     ];
@@ -100,22 +106,12 @@ fn a_damaged_file_is_repaired_from_its_raster() {
     std::fs::write(path("x.trn"), [&whole[..900], &whole[901..], b"!"].concat()).unwrap();
     let other = refused(&["repair", "x.trn", "--from", "other.tif", "--in-place"]);
     assert!(other.contains("raster"), "{other}");
-    assert!(
-        refused(&[
-            "repair",
-            "nowhere.trn",
-            "--from",
-            "dem.tif",
-            "--out",
-            "z.trn"
-        ])
-        .contains("nowhere")
-    );
+    assert!(refused(&["repair", "nowhere.trn", "z.trn", "--from", "dem.tif"]).contains("nowhere"));
 }
 
-/// A file of two megabytes that says that it has 3.5 · 10¹³ pixels without data.
+/// A file of 66 kilobytes that says that it has 10¹² pixels without data.
 fn write_endless(path: &Path) {
-    let (width, height, side) = (1 << 23, 1 << 22, 512);
+    let (width, height, side) = (1 << 12, 1 << 28, 512);
     let levels = Pyramid::levels_for(width, height, side);
     let header = Header {
         pyramid: Pyramid::new(width, height, side, levels).unwrap(),
@@ -142,11 +138,19 @@ fn a_file_without_end_is_given_up_in_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.trn");
     write_endless(&path);
-    assert!(std::fs::metadata(&path).unwrap().len() < 3_000_000);
+    assert!(std::fs::metadata(&path).unwrap().len() < 100_000);
     for arguments in [
         &["verify", "x.trn"][..],
-        &["decode", "x.trn", "y.tif", "--memory-limit", "64"],
-        &["contour", "x.trn", "y.geojson", "--interval", "5"],
+        &["decode", "x.trn", "y.tif"],
+        &[
+            "contour",
+            "x.trn",
+            "y.geojson",
+            "--interval",
+            "5",
+            "--crs",
+            "own",
+        ],
         &[
             "derive",
             "x.trn",
