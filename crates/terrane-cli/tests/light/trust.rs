@@ -173,7 +173,7 @@ fn a_file_without_end_is_given_up_in_time() {
     }
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
-    for wrong in ["0", "-1", "nan", "1e99", "soon"] {
+    for wrong in ["0", "nan", "1e99", "soon"] {
         let text = complaint(folder.path(), &["info", "x.trn", "--time-limit", wrong]);
         assert!(text.contains("seconds"), "{text}");
     }
