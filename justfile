@@ -1,5 +1,5 @@
 # What CI runs; cheapest first.
-check: format tree wasm lint deny test docs
+check: format tree unsafe wasm lint deny test docs
 
 # The README's test command.
 test:
@@ -34,6 +34,12 @@ tree:
     ! cargo tree -p terrane-c -e normal | grep -E 'burn|tokio|terrane-(networks|train|bench|report|serve|cli)'
     ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|crs-definitions|terrane-(networks|serve|cli)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
+
+# Where the compiler's word is not enough: the kernels of the context codec, each beside a plain twin that tests compare it with,
+# and the doors to C and JavaScript. The workspace denies `unsafe_code`; this keeps `#[expect(unsafe_code)]` where it was audited.
+unsafe:
+    ! grep -rlE '\bunsafe (fn|extern|impl|\{)|unsafe\(|(allow|expect)\(unsafe_code' crates --include=*.rs | grep -vE \
+        '^crates/(terrane-context/src/(simd|distribution|kernel|kernel/(x86|neon|wasm))|terrane-c/(src/[a-z]+|tests/c/header)|terrane-web/src/door|terrane-cli/src/main|terrane-bench/src/openjpeg)\.rs$'
 
 # The light codec and the decoder for the browser; says so where rustup cannot add the target.
 wasm:
@@ -125,6 +131,24 @@ test-learn:
 # Every raster of the data through a file and back at four bounds, with three methods.
 test-files:
     cargo test --release --workspace --test command -- --ignored --nocapture every_raster_of_the_data
+
+# Every other value of every byte of small files, and a million random damages of larger ones (flips, runs, cuts, zeroed
+# sectors, exchanged records): each is noticed, and the counts are printed.
+test-corruption:
+    cargo test -p terrane --no-default-features --lib -- --ignored --nocapture all_other_values_of_every_byte
+
+# Miri, an interpreter that notices undefined behaviour: the format's parsers, the plain kernels of the context codec beside
+# their definition, and the C library. Needs a nightly compiler; says so where it is not there.
+miri:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! cargo +nightly miri --version > /dev/null 2>&1; then
+        echo "skipped: Miri is not installed (rustup component add miri --toolchain nightly)"
+        exit
+    fi
+    export MIRIFLAGS="-Zmiri-disable-isolation"
+    cargo +nightly miri test -p terrane-format --lib -- bytes index mask flats salvage::tests::traces
+    cargo +nightly miri test -p terrane-context --lib -- kernel distribution
 
 # A second reader, written from the specification alone, on the golden files; needs Python with numpy.
 test-conformance:

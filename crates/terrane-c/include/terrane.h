@@ -94,6 +94,10 @@ trn_file *trn_open(const char *path, const trn_open_settings *options, char **er
 /* Opens a file of `length` bytes that the caller reads. Function and `user` must live until the file is closed. */
 trn_file *trn_open_with(trn_read_function read, void *user, uint64_t length, const trn_open_settings *options, char **error);
 
+/* From now on all work on a file together may take so many seconds, and then fails; 0: any time, as after opening. A file of a
+ * few megabytes may say that it has 10^16 pixels. Call it again to give time again, also while other threads read. */
+int32_t trn_limit_time(const trn_file *file, double seconds, char **error);
+
 /* Closes a file; NULL is allowed. */
 void trn_close(trn_file *file);
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_void};
 use std::path::Path;
+use std::time::Duration;
 
 use library::georeferencing::{georeference, is_exact, storage};
 use library::{MODELS, OpenOptions, Resources, Terrain};
@@ -9,7 +10,7 @@ use terrane_codec::TerrainOptions;
 use terrane_codec::format::MemoryLimit;
 use terrane_geo::{HeightUnit, Storage};
 
-use crate::border::{given, guard, reference, text};
+use crate::border::{given, guard, reference, status, text};
 use crate::failure::{ErrorText, Failure, Outcome};
 use crate::source::{CallerSource, ReadAllFunction, ReadFunction};
 
@@ -180,6 +181,32 @@ unsafe extern "C" fn trn_open_with(
     };
     // SAFETY: as this function's.
     handle(unsafe { guard(error, open) })
+}
+
+/// Limits the time of all further work on a file.
+///
+/// # Safety
+/// Pointers are as `terrane.h` asks for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn trn_limit_time(file: *const File, seconds: f64, error: ErrorText) -> i32 {
+    let limit = || {
+        // SAFETY: as this function's.
+        let file = unsafe { open_file(file)? };
+        let limit = if seconds == 0.0 {
+            None
+        } else {
+            let limit = Duration::try_from_secs_f64(seconds);
+            Some(limit.map_err(|_| Failure::Argument {
+                name: "seconds",
+                must: "0 or above",
+                value: seconds.to_string(),
+            })?)
+        };
+        file.terrain.limit_time(limit);
+        Ok(())
+    };
+    // SAFETY: as this function's.
+    unsafe { status(error, limit) }
 }
 
 /// Closes a file.

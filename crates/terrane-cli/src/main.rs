@@ -12,12 +12,13 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CheckFailed, contour, decode, derive, diff, encode, generate, info, query, serve as serving,
-    shard, site, tiles, verify,
+    CheckFailed, contour, decode, derive, diff, encode, generate, info, query, repair,
+    serve as serving, shard, site, tiles, verify,
 };
 #[cfg(feature = "lab")]
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
@@ -74,9 +75,19 @@ struct Common {
     /// is taken.
     #[arg(long, global = true, value_name = "GB", value_parser = parse_memory)]
     memory_limit: Option<MemoryLimit>,
+    /// Seconds that the command may take; then it ends with an error, and leaves nothing unfinished behind. For files and
+    /// rasters of strangers: a few megabytes can say that they are 10¹⁶ pixels. Without it there is no limit.
+    #[arg(long, global = true, value_name = "S", value_parser = parse_time)]
+    time_limit: Option<Duration>,
     /// Print results as JSON.
     #[arg(long, global = true)]
     json: bool,
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|&seconds| seconds > 0.0);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| "a number of seconds above 0 is needed, such as 60".into())
 }
 
 fn parse_memory(text: &str) -> Result<MemoryLimit, String> {
@@ -115,6 +126,7 @@ enum Command {
     Encode(encode::Arguments),
     Decode(decode::Arguments),
     Query(query::Arguments),
+    Repair(repair::Arguments),
     Derive(derive::Arguments),
     Contour(contour::Arguments),
     Diff(diff::Arguments),
@@ -168,6 +180,9 @@ fn main() -> ExitCode {
             ),
         );
     }
+    if let Some(limit) = arguments.common.time_limit {
+        limit_time(limit);
+    }
     limit_jobs(&mut arguments.common);
     if let Some(jobs) = arguments.common.jobs
         && let Err(error) = rayon::ThreadPoolBuilder::new()
@@ -190,6 +205,7 @@ fn main() -> ExitCode {
         }
         Command::Decode(arguments) => decode::run(&arguments, common),
         Command::Query(arguments) => query::run(&arguments, common),
+        Command::Repair(arguments) => repair::run(&arguments, common),
         Command::Derive(arguments) => derive::run(&arguments, common),
         Command::Contour(arguments) => contour::run(&arguments, common),
         Command::Diff(arguments) => diff::run(&arguments, common),
@@ -231,6 +247,23 @@ fn main() -> ExitCode {
             ExitCode::from(if error.is::<CheckFailed>() { 1 } else { 2 })
         }
     }
+}
+
+/// Ends the program when a time has passed, whatever it is doing, as Ctrl-C would.
+fn limit_time(limit: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        IS_STOPPED.store(true, Ordering::Release);
+        terrane_geo::remove_unfinished();
+        let seconds = limit.as_secs_f64();
+        complain(
+            "terrane",
+            &format!(
+                "stopped: --time-limit {seconds}: the command takes longer than so many seconds"
+            ),
+        );
+        std::process::exit(2);
+    });
 }
 
 /// Takes as many threads as a machine can make use of: more only wait for each other, and every one has memory.

@@ -7,6 +7,9 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+#[path = "light/trust.rs"]
+mod trust;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -491,6 +494,15 @@ impl Drop for Server {
     }
 }
 
+/// Where a server that was started with `--json` listens.
+fn address(server: &mut Server) -> String {
+    let mut line = String::new();
+    let out = server.0.stdout.as_mut().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+    started["address"].as_str().unwrap().to_owned()
+}
+
 fn serve_contours(folder: &Path) {
     let mut server = Server(
         Command::new(env!("CARGO_BIN_EXE_terrane"))
@@ -500,11 +512,7 @@ fn serve_contours(folder: &Path) {
             .spawn()
             .unwrap(),
     );
-    let mut line = String::new();
-    let out = server.0.stdout.as_mut().unwrap();
-    BufReader::new(out).read_line(&mut line).unwrap();
-    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let address = started["address"].as_str().unwrap().to_owned();
+    let address = address(&mut server);
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .build();

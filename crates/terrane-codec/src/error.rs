@@ -103,6 +103,12 @@ pub enum Error {
     /// More memory than may be taken.
     #[error(transparent)]
     Memory(#[from] terrane_format::MemoryError),
+    /// The time that work on a file may take has passed.
+    #[error("work on the file takes longer than the {seconds} s that it may take")]
+    TimeLimit {
+        /// The limit.
+        seconds: f64,
+    },
     /// The encoding was stopped.
     #[error("the encoding was stopped")]
     Stopped,

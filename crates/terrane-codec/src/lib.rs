@@ -25,6 +25,7 @@ pub mod pixels;
 mod pyramid_builder;
 pub mod quantise;
 pub mod random;
+pub mod remake;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod resample;
@@ -35,6 +36,7 @@ pub mod surface;
 mod terrain;
 pub mod tile;
 pub mod tiling;
+mod time_limit;
 mod tree;
 
 pub use address::{RemoteOptions, public_address, shown, without_secrets};

@@ -3,7 +3,7 @@
 //! One tree is encoded at a time, its tiles on all threads. Of the coarser storeys only trees that may have data are held, so
 //! memory follows what is there and not the extent of the raster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use terrane_format::{LevelTile, MemoryLimit, Pyramid, TileId, Window, halve};
 
@@ -66,6 +66,8 @@ pub(crate) struct Coder<'a> {
     pub(crate) pyramid: &'a Pyramid,
     encoder: &'a TileEncoder,
     journal: Option<&'a Journal>,
+    /// The trees that are made, by number, where not all are.
+    only: Option<&'a BTreeSet<u64>>,
     jobs: usize,
     memory: MemoryLimit,
 }
@@ -406,9 +408,18 @@ impl<'a> Coder<'a> {
             pyramid,
             encoder,
             journal,
+            only: None,
             jobs,
             memory: resources.memory,
         })
+    }
+
+    /// Makes these trees alone.
+    pub(crate) fn only(self, trees: &'a BTreeSet<u64>) -> Self {
+        Self {
+            only: Some(trees),
+            ..self
+        }
     }
 
     /// Tiles of all levels of a storey in some rows of a part.
@@ -425,6 +436,10 @@ impl<'a> Coder<'a> {
     /// Encodes the tree of a root.
     fn tree(&self, root: LevelTile, heights: Vec<f64>) -> Result<EncodedTree, Error> {
         let number = self.pyramid.tree_number(root)?;
+        if self.only.is_some_and(|only| !only.contains(&number)) {
+            let tiles = Vec::new();
+            return Ok(EncodedTree { number, tiles });
+        }
         let known = self.journal.and_then(|journal| journal.tree(number));
         if let Some(known) = known {
             return Ok(known);

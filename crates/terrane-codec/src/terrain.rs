@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
@@ -21,6 +22,7 @@ use crate::parallel::in_parallel;
 use crate::resources::Resources;
 use crate::surface::Surface;
 use crate::tile::{Tile, TileDecoder};
+use crate::time_limit::TimeLimit;
 use crate::tree::{Branch, Place};
 
 /// Decoded pixels that are kept, and tiles at most and at least.
@@ -38,6 +40,7 @@ pub struct Terrain {
     reader: Reader,
     decoder: TileDecoder,
     memory: MemoryLimit,
+    time: TimeLimit,
     /// Tiles that were used last; `None` for one without data.
     tiles: TileCache<LevelTile, Tile>,
     /// Tiles that others lie below, and whether with heights of their own.
@@ -145,6 +148,7 @@ impl Terrain {
             reader,
             decoder,
             memory: options.memory,
+            time: TimeLimit::default(),
             tiles: tile_cache(kept),
             branches: tile_cache(
                 (KEPT_BRANCH_PIXELS / (side * side))
@@ -159,6 +163,12 @@ impl Terrain {
     /// Memory that this file may take.
     pub fn memory(&self) -> MemoryLimit {
         self.memory
+    }
+
+    /// From now on all work on this file together may take so long, and then ends with an error; `None` for any time. A
+    /// file of a few megabytes may say that it has 10¹⁶ pixels.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        self.time.set(limit);
     }
 
     /// Threads that may decode tiles at a time, of so many.
@@ -191,6 +201,7 @@ impl Terrain {
     /// Decodes a tile; `None` where it has no data. It is kept for a while, and those who ask for it at the same time
     /// wait for the one that decodes it.
     pub fn tile(&self, tile: LevelTile) -> Result<Option<Arc<Tile>>, Error> {
+        self.time.check()?;
         self.tiles
             .get_or_insert_with(&tile, || Ok(self.decode(tile)?.map(Arc::new)))
     }
@@ -244,6 +255,7 @@ impl Terrain {
     /// The records of tiles and of those above them that are not at hand, in one round of reads. What is damaged is left
     /// out, so that only those who need it fail.
     fn fetch(&self, tiles: &[LevelTile]) -> Result<Records, Error> {
+        self.time.check()?;
         let mut wanted = Vec::new();
         for &tile in tiles {
             // One outside the file is an error of its own.
@@ -273,6 +285,7 @@ impl Terrain {
     }
 
     fn decode_from(&self, tile: LevelTile, records: &Records) -> Result<Option<Tile>, Error> {
+        self.time.check()?;
         let pyramid = &self.header().pyramid;
         let has_below = tile.level > pyramid.storey(tile.level);
         if has_below && self.header().method.stored() == Stored::Wavelet {

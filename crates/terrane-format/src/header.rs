@@ -15,9 +15,9 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x89TRN\r\n\x1a\n";
 /// The version of the format.
 pub(crate) const VERSION: u16 = 1;
 /// Where a head says its length.
-const LENGTH_OFFSET: usize = MAGIC.len() + 2;
+pub(crate) const LENGTH_OFFSET: usize = MAGIC.len() + 2;
 /// Bytes of the fixed part.
-const FIXED: usize = 160;
+pub(crate) const FIXED: usize = 160;
 /// Bytes of the checksum at the end of a head.
 const CRC: usize = 4;
 /// Bytes of what is known of an overview.

@@ -20,21 +20,21 @@ pub struct TileLocation {
 
 /// Where the records of a tree are: one after another, in the order of its tiles.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TreeLocation {
+pub struct TreeLocation {
     /// The first byte of the first.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Their bytes, 0 for a tile without data; empty where the whole tree has none.
-    pub(crate) lengths: Vec<u32>,
+    pub lengths: Vec<u32>,
 }
 
 impl TreeLocation {
     /// Bytes of all records.
-    pub(crate) fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.lengths.iter().map(|&length| u64::from(length)).sum()
     }
 
     /// Where a record is; a length of 0 where its tile has no data.
-    pub(crate) fn record(&self, index: usize) -> TileLocation {
+    pub fn record(&self, index: usize) -> TileLocation {
         let Some(&length) = self.lengths.get(index) else {
             return TileLocation::default();
         };
@@ -117,7 +117,7 @@ pub(crate) fn trees_per_page(trees: u64) -> u32 {
 
 /// A page as bytes: for each tree its length and, where it has one, how far it starts from the end of the one before,
 /// and the lengths of its records but the last, which follows.
-pub(crate) fn page(trees: &[TreeLocation]) -> Vec<u8> {
+pub fn page(trees: &[TreeLocation]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut end = 0_u64;
     for tree in trees {

@@ -35,6 +35,7 @@ mod positioned;
 mod pyramid;
 mod reader;
 pub mod record;
+pub mod salvage;
 mod source;
 mod table;
 mod tile;
@@ -48,7 +49,7 @@ pub use halve::{halve, halve_rows};
 pub use header::{
     ErrorBound, Extent, GeoKeys, Header, ModelId, OverviewStatistics, Samples, Statistics,
 };
-pub use index::TileLocation;
+pub use index::{TileLocation, TreeLocation, page as index_page};
 pub use mask::ParentMask;
 pub use memory::{MemoryError, MemoryLimit};
 pub use method::{Method, Stored, UnknownMethod};

@@ -136,6 +136,23 @@ impl Reader {
         Ok(())
     }
 
+    /// Where a page of the index is, and its checksum.
+    pub fn page_extent(&self, page: usize) -> Option<Extent> {
+        self.pages.get(page).map(|page| Extent {
+            offset: page.offset,
+            length: page.length.into(),
+            crc: page.crc,
+        })
+    }
+
+    /// Where the records of the trees of a page are.
+    pub fn page_locations(&self, page: usize) -> Result<Vec<TreeLocation>> {
+        if page < self.pages.len() {
+            return Ok(self.page(page)?.to_vec());
+        }
+        Ok(Vec::new())
+    }
+
     /// Refuses a part that does not lie in the file.
     fn check_inside(&self, what: &'static str, offset: u64, length: u64) -> Result<()> {
         let is_inside = offset >= self.head as u64

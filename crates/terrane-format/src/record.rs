@@ -292,6 +292,19 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
 }
 
 impl Record {
+    /// Metres per unit of its layer, or of the residual of tokens; `None` where it has neither.
+    pub fn step_m(&self) -> Option<f64> {
+        match &self.layer {
+            Layer::Integers(Integers {
+                scale: IntegerScale::Step { step_m, .. },
+                ..
+            })
+            | Layer::Wavelet(WaveletLayer { step_m, .. }) => Some(*step_m),
+            Layer::Tokens(_) => self.residual.as_ref().map(|residual| residual.step_m),
+            Layer::Integers(_) | Layer::Details(_) => None,
+        }
+    }
+
     /// The record as bytes, as [`CodedRecord::seal`] makes them.
     pub fn to_bytes(&self, number: u64, width: usize, parent: Option<&ParentMask>) -> Vec<u8> {
         self.code(width, parent).seal(number)

@@ -134,6 +134,18 @@ impl File {
         })
     }
 
+    /// From now on all work on the file together may take so many seconds.
+    fn limit_time(&self, seconds: Option<f64>) -> PyResult<()> {
+        let limit = seconds.map(Duration::try_from_secs_f64).transpose();
+        let Ok(limit) = limit else {
+            return Ok(refuse(
+                "`seconds` must be a number of seconds, 0 or above, or None",
+            )?);
+        };
+        self.terrain.limit_time(limit);
+        Ok(())
+    }
+
     /// What the file says of itself, as JSON.
     fn describe(&self) -> String {
         terrane::describe(self.terrain.reader()).to_string()

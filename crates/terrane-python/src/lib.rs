@@ -26,7 +26,7 @@ mod _pyterrane {
     #[pymodule_export]
     use crate::file::{File, describe, shown};
     #[pymodule_export]
-    use crate::rasters::{decode, derive, verify};
+    use crate::rasters::{decode, derive, repair, verify};
     #[pymodule_export]
     use crate::settings::Settings;
     #[pymodule_export]

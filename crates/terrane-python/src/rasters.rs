@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use terrane::{Decoding, Derivation, OpenOptions};
+use terrane::{Decoding, Derivation, Hints, OpenOptions, Repairing};
 use terrane_codec::Terrain;
 use terrane_codec::encode::{EncodeProgress, Report};
-use terrane_geo::{Kind, Output};
+use terrane_geo::{Existing, Kind, Output};
 
 use crate::failure::{Outcome, parse};
-use crate::settings::{detached, existing, kind, memory, threads};
+use crate::settings::{detached, existing, kind, memory, resources, target, threads};
 
 fn open(path: &Path, model: Option<PathBuf>, memory_limit: Option<f64>) -> Outcome<Terrain> {
     let options = OpenOptions {
@@ -111,5 +111,66 @@ pub(crate) fn verify(
         let found = terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
         let report = serde_json::Value::Object(found.report);
         Ok((report.to_string(), found.failed))
+    })
+}
+
+/// Makes a damaged file whole from its sources: a report as JSON. `out` may be the damaged file.
+#[pyfunction]
+#[pyo3(signature = (path, sources, out, *, max_error, rmse, bpp, lossless, per_tile, method, profile, effort, model, tile, bits,
+    fixed_width, overwrite, any_extension, jobs, memory_limit))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "each is an argument in Python"
+)]
+pub(crate) fn repair(
+    py: Python,
+    path: PathBuf,
+    sources: Vec<PathBuf>,
+    out: Option<PathBuf>,
+    max_error: Option<f64>,
+    rmse: Option<f64>,
+    bpp: Option<f64>,
+    lossless: bool,
+    per_tile: bool,
+    method: Option<&str>,
+    profile: Option<&str>,
+    effort: Option<u8>,
+    model: Option<PathBuf>,
+    tile: Option<u16>,
+    bits: Option<u8>,
+    fixed_width: bool,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: Option<usize>,
+    memory_limit: Option<f64>,
+) -> PyResult<String> {
+    let hints = Hints {
+        target: target(max_error, rmse, bpp, lossless)?,
+        per_tile,
+        method: method.map(parse).transpose()?,
+        profile: profile.map(parse).transpose()?,
+        effort,
+        model,
+        tile,
+        bits,
+        fixed_width,
+    };
+    detached(py, None, |_| {
+        let output = match &out {
+            Some(out) => Output::new(out, existing(overwrite), kind(Kind::Terrain, any_extension))
+                .made_of([&path]),
+            None => Output::new(&path, Existing::Replace, Kind::Any),
+        };
+        let output = output.made_of(&sources).made_of(&hints.model);
+        output.check()?;
+        let repairing = Repairing {
+            from: &sources,
+            hints: hints.clone(),
+            out: output.clone(),
+            resources: resources(jobs, memory_limit)?,
+        };
+        let repaired = terrane::repair(&path, &repairing, &mut |_, _, _, _| {})?;
+        Ok(repaired.json().to_string())
     })
 }

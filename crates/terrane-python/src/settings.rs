@@ -55,7 +55,7 @@ impl Settings {
     }
 }
 
-fn target(
+pub(crate) fn target(
     max_error: Option<f64>,
     rmse: Option<f64>,
     bpp: Option<f64>,

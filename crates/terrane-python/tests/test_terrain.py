@@ -175,6 +175,33 @@ def test_mistakes_are_one_sentence(dem, trn, tmp_path):
     assert not out.exists()
 
 
+def test_a_damaged_file_is_repaired(dem, trn, tmp_path):
+    whole = open(trn, "rb").read()
+    bad, out = tmp_path / "bad.trn", tmp_path / "good.trn"
+    data = bytearray(whole)
+    data[-300] ^= 4
+    bad.write_bytes(data)
+    report = pyterrane.repair(bad, dem, out)
+    assert report["records"] + report["pages"] > 0 and not report["was_whole"]
+    assert out.read_bytes() == whole and bad.read_bytes() == data
+    pyterrane.repair(bad, [dem])
+    assert bad.read_bytes() == whole
+    assert pyterrane.repair(bad, dem)["was_whole"]
+    with pytest.raises(FileExistsError):
+        pyterrane.repair(bad, dem, out)
+
+
+def test_time_is_limited(trn):
+    terrain = pyterrane.open(trn)
+    terrain.limit_time(0)
+    with pytest.raises(pyterrane.TerraneError, match="longer than"):
+        terrain.read()
+    terrain.limit_time(None)
+    assert terrain.read().shape == terrain.shape
+    with pytest.raises(ValueError, match="seconds"):
+        terrain.limit_time(-1)
+
+
 def test_parts_are_the_whole_file(trn):
     terrain = pyterrane.open(trn)
     parts = terrain.parts()

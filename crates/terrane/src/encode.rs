@@ -49,6 +49,21 @@ pub fn encode(
     destination: Destination,
     progress: &mut Report,
 ) -> Result<Encoded> {
+    let made = make(raster, prepared, destination, progress)?;
+    made.file.commit()?;
+    if let Some(journal) = made.journal {
+        journal.remove()?;
+    }
+    Ok(made.encoded)
+}
+
+/// Encodes a raster to a file that only needs its name.
+pub(crate) fn make(
+    raster: &dyn RasterSource,
+    prepared: &Prepared,
+    destination: Destination,
+    progress: &mut Report,
+) -> Result<Made> {
     destination.out.check()?;
     let job = Job {
         raster,
@@ -79,11 +94,7 @@ pub fn encode(
     };
     // Half of a raster before a change and half of it after is neither.
     raster.check_unchanged()?;
-    made.file.commit()?;
-    if let Some(journal) = made.journal {
-        journal.remove()?;
-    }
-    Ok(made.encoded)
+    Ok(made)
 }
 
 /// What tells sources apart: names, sizes and times.
@@ -158,9 +169,9 @@ struct Job<'a> {
 }
 
 /// A file that only needs its name.
-struct Made {
-    file: AtomicFile,
-    encoded: Encoded,
+pub(crate) struct Made {
+    pub(crate) file: AtomicFile,
+    pub(crate) encoded: Encoded,
     journal: Option<Journal>,
 }
 

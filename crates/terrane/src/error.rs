@@ -312,6 +312,50 @@ pub enum Error {
         /// Where it should be.
         path: PathBuf,
     },
+    /// A file that is to be repaired from a raster with other heights.
+    #[error(
+        "{}: at column {column}, row {row} the file has {file_m} m and the raster {raster_m} m: it is not the raster that the file was made from",
+        path.display()
+    )]
+    OtherHeights {
+        /// The file.
+        path: PathBuf,
+        /// Column of the pixel.
+        column: usize,
+        /// Row of the pixel.
+        row: usize,
+        /// The file's height.
+        file_m: f64,
+        /// The raster's.
+        raster_m: f64,
+    },
+    /// A file whose undamaged parts are not what the raster gives.
+    #[error(
+        "{}: the raster does not give the records that the file still has: it is another raster, or the file was encoded with settings that it does not state (give them: `effort`, `rmse`, `bpp`, `per_tile`) or by another version of terrane",
+        path.display()
+    )]
+    NotRemade {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of which nothing is left that a new one could be compared with.
+    #[error(
+        "{}: nothing of it is left that would tell whether a new file is the same: encode the raster again",
+        path.display()
+    )]
+    NothingLeft {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file whose head is lost, and whose records the settings at hand do not give.
+    #[error(
+        "{}: its head is lost, and neither what is left of it nor the usual settings give its records: give those that it was encoded with, and its raster",
+        path.display()
+    )]
+    HeadLost {
+        /// The file.
+        path: PathBuf,
+    },
     /// Zooms of which there are none.
     #[error("there are no zooms from {first} to {last}: the finest is {finest}")]
     Zooms {

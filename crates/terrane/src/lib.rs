@@ -6,7 +6,7 @@
 //! a [`Contouring`] lines of equal height, a [`Derivation`] slope, aspect, hillshade and the like, [`change`] says what is
 //! proven to have changed between two files, [`tiles`] makes pictures for a web map and a [`TileArchive`] all of them in one
 //! file. [`verify()`]
-//! finds damage and compares a file with its source, [`parts()`] says where its bytes are. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`])
+//! finds damage and compares a file with its source, [`repair()`] makes a damaged file whole from its source, [`parts()`] says where its bytes are. A [`Plan`] divides an encoding into shards that are made apart ([`Plan::encode`])
 //! and become the same file in the end ([`Plan::merge`]).
 //!
 //! ```
@@ -61,6 +61,8 @@
 
 pub mod change;
 pub mod contour;
+#[cfg(test)]
+mod corruption;
 mod damage;
 mod decode;
 mod derive;
@@ -76,6 +78,7 @@ mod parts;
 mod plan;
 mod pmtiles;
 mod query;
+mod repair;
 mod sentence;
 mod settings;
 mod shards;
@@ -96,6 +99,7 @@ pub use open::{MODELS, ModelFile, OpenOptions, open, open_reader, open_with, rea
 pub use parts::{LayerBytes, LevelBytes, Parts, parts};
 pub use plan::{Plan, Split};
 pub use query::{GroundSample, GroundSurface, PointReport, query};
+pub use repair::{HeadRepair, Hints, Repaired, Repairing, repair};
 pub use sentence::{one_line, plain_lines, sentence};
 pub use settings::{Prepared, Settings, Target};
 pub use shards::{Merged, ShardReport, shard_path};

@@ -196,6 +196,27 @@ impl Settings {
 }
 
 impl Prepared {
+    /// As a file was encoded whose head is known, at a rate and with an effort, which it does not say.
+    pub(crate) fn of_file(
+        header: &Header,
+        model: Option<ModelFile>,
+        rate: Rate,
+        effort: u8,
+        (bits, coding): (u8, Coding),
+    ) -> Self {
+        Self {
+            method: header.method,
+            model,
+            rate,
+            is_whole: false,
+            bits,
+            coding,
+            effort,
+            side: header.pyramid.side(),
+            embed_model: false,
+        }
+    }
+
     /// The model's file, where it goes into the file.
     pub fn embedded(&self) -> Option<&[u8]> {
         let (_, file) = self.model.as_ref().filter(|_| self.embed_model)?;

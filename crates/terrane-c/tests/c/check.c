@@ -342,6 +342,20 @@ int main(int count, char **arguments)
     trn_close(file);
     memory.fails = 0;
 
+    /* Time that is up, and time that is given again. */
+    file = trn_open_with(read_memory, &memory, memory.length, NULL, NULL);
+    CHECK(file);
+    tile = malloc(sizeof(float) * SIDE * SIDE);
+    error = NULL;
+    CHECK(trn_limit_time(file, 1e-9, NULL) == TRN_OK);
+    CHECK(trn_read_tile(file, 0, 3, 3, tile, &error) == TRN_ERROR && strstr(error, "longer than"));
+    trn_free_string(error);
+    CHECK(trn_limit_time(file, -1, NULL) == TRN_ERROR && trn_limit_time(NULL, 1, NULL) == TRN_ERROR);
+    CHECK(trn_limit_time(file, 0, NULL) == TRN_OK && trn_read_tile(file, 0, 3, 3, tile, NULL) == TRN_OK);
+    free(tile);
+    trn_close(file);
+    error = NULL;
+
     /* Less memory than a window takes. */
     const trn_open_settings small = {20 * 1000 * 1000, 1, 0, NULL};
     file = trn_open_with(read_memory, &memory, memory.length, &small, &error);

@@ -90,7 +90,7 @@ pub(crate) struct CodingArguments {
 }
 
 /// The methods that a file can hold, by their names.
-fn methods() -> impl TypedValueParser<Value = Method> {
+pub(crate) fn methods() -> impl TypedValueParser<Value = Method> {
     let values = Method::ALL.iter().map(|&method| {
         let needs_file = method.has_tokens() && !terrane::MODELS.has_built_in(method);
         let help = method.summary().to_owned() + if needs_file { "; needs --model" } else { "" };

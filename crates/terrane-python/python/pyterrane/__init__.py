@@ -20,7 +20,7 @@ has a codec for Zarr, ``pyterrane.shards`` encodes in independent pieces, ``pyte
 """
 
 from pyterrane._change import Change, diff
-from pyterrane._convert import Report, decode, derive, encode, info, verify
+from pyterrane._convert import Report, decode, derive, encode, info, repair, verify
 from pyterrane._opener import TiffFile, opener
 from pyterrane._pyterrane import TerraneError, __version__, has_networks
 from pyterrane._terrain import Contour, Terrain, open
@@ -41,5 +41,6 @@ __all__ = [
     "info",
     "open",
     "opener",
+    "repair",
     "verify",
 ]

@@ -325,6 +325,74 @@ def verify(
     return {**report, "failures": failures}
 
 
+def repair(
+    path: Path,
+    source: Path | Sequence[Path],
+    out: Path | None = None,
+    *,
+    max_error: float | None = None,
+    rmse: float | None = None,
+    bpp: float | None = None,
+    lossless: bool = False,
+    per_tile: bool = False,
+    method: str | None = None,
+    profile: str | None = None,
+    effort: int | None = None,
+    model: Path | None = None,
+    tile: int | None = None,
+    bits: int | None = None,
+    fixed_width: bool = False,
+    overwrite: bool = False,
+    any_extension: bool = False,
+    jobs: int | None = None,
+    memory_limit: float | None = None,
+) -> dict[str, Any]:
+    """Makes a damaged file whole again, byte for byte, from the raster or rasters that it was made from.
+
+    Without ``out`` the damaged file is replaced once the whole one is complete. The report says what was damaged: ``was_whole``,
+    ``head`` ("whole", "mended" or "anew"), ``pages`` of the index, ``records``, ``model``, ``length``; ``unproven`` counts
+    records of which nothing had survived to compare with. Another raster than the file's raises :class:`TerraneError`, and
+    nothing is written.
+
+    The file states nearly all of how it was encoded. ``max_error`` and the other settings are those of :func:`encode`, for a file
+    whose head is lost.
+
+    >>> import pathlib, pyterrane
+    >>> file = pathlib.Path("dem.trn")
+    >>> whole = file.read_bytes()
+    >>> damaged = bytearray(whole)
+    >>> damaged[len(whole) // 2] ^= 1
+    >>> _ = pathlib.Path("damaged.trn").write_bytes(damaged)
+    >>> pyterrane.repair("damaged.trn", "dem.tif")["records"]
+    1
+    >>> pathlib.Path("damaged.trn").read_bytes() == whole
+    True
+    """
+    text = _pyterrane.repair(
+        os.fspath(path),
+        paths(source),
+        None if out is None else os.fspath(out),
+        max_error=max_error,
+        rmse=rmse,
+        bpp=bpp,
+        lossless=lossless,
+        per_tile=per_tile,
+        method=method,
+        profile=profile,
+        effort=effort,
+        model=model,
+        tile=tile,
+        bits=bits,
+        fixed_width=fixed_width,
+        overwrite=overwrite,
+        any_extension=any_extension,
+        jobs=jobs,
+        memory_limit=memory_limit,
+    )
+    report: dict[str, Any] = json.loads(text)
+    return report
+
+
 def info(path: Path) -> dict[str, Any]:
     """What a file says of itself; needs no model.
 

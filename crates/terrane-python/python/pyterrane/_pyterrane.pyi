@@ -18,6 +18,7 @@ __all__ = [
     "encode",
     "encode_array",
     "has_networks",
+    "repair",
     "shard_count",
     "shard_encode",
     "shard_merge",
@@ -68,6 +69,7 @@ class File:
         memory_limit: float | None = None,
         remote_timeout: float | None = None,
     ) -> File: ...
+    def limit_time(self, seconds: float | None) -> None: ...
     def describe(self) -> str: ...
     def parts(self) -> str: ...
     def transform(self, level: int) -> _Transform: ...
@@ -175,6 +177,28 @@ def derive(
     jobs: int | None,
     memory_limit: float | None,
 ) -> tuple[int, int]: ...
+def repair(
+    path: _Path,
+    sources: Sequence[_Path],
+    out: _Path | None,
+    *,
+    max_error: float | None,
+    rmse: float | None,
+    bpp: float | None,
+    lossless: bool,
+    per_tile: bool,
+    method: str | None,
+    profile: str | None,
+    effort: int | None,
+    model: _Path | None,
+    tile: int | None,
+    bits: int | None,
+    fixed_width: bool,
+    overwrite: bool,
+    any_extension: bool,
+    jobs: int | None,
+    memory_limit: float | None,
+) -> str: ...
 def verify(
     path: _Path,
     against: Sequence[_Path],

@@ -98,6 +98,11 @@ class Terrain:
             raise ValueError("the file is closed")
         return self._open
 
+    def limit_time(self, seconds: float | None) -> None:
+        """From now on all work on the file together may take so many seconds, and then raises :class:`TerraneError`; None for any
+        time. A file of a few megabytes may say that it has 10¹⁶ pixels."""
+        self._file.limit_time(seconds)
+
     def close(self) -> None:
         """Closes the file and forgets its tiles."""
         self._open = None
