@@ -408,6 +408,9 @@ impl TreeEncoder<'_> {
                 flat
             };
         }
+        if within == 0.0 && heights.has_negative_zero() {
+            return finish(&self.encoder.encode_integers(heights, rate, 0.0));
+        }
         let mut best = finish(&coded);
         let mut holds = best.measured.max_error_m <= within;
         let tries_integers =
