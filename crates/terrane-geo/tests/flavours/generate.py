@@ -194,7 +194,10 @@ def as_heights(dataset, main):
     heights = heights * UNITS.get(main.units[0], 1.0)
     missing = dataset.read_masks(1) == 0
     if dataset.nodata is not None:
-        missing |= np.isnan(stored) if np.isnan(dataset.nodata) else stored == np.array(dataset.nodata).astype(stored.dtype)
+        # Also where a mask lies over it, which GDAL then passes over; with the two units in the last place that GDAL gives.
+        nodata = np.array(dataset.nodata).astype(stored.dtype).astype("f8")
+        spare = 2 * np.finfo(stored.dtype).eps * np.abs(stored.astype("f8") + nodata) if stored.dtype.kind == "f" else 0
+        missing |= (stored == nodata) | (np.abs(stored.astype("f8") - nodata) < spare)
     heights[missing | ~(np.abs(heights) < 1e30)] = np.nan
     return heights
 
@@ -202,8 +205,7 @@ def as_heights(dataset, main):
 def describe(maker, path, store):
     """A row of the manifest."""
     with rasterio.open(path) as dataset:
-        # As the type holds it, which is what pixels are compared with.
-        nodata = None if dataset.nodata is None else float(np.array(dataset.nodata).astype(dataset.dtypes[0]))
+        nodata = dataset.nodata
         horizontal, vertical = make.epsg_codes(dataset.crs) if dataset.crs else (None, None)
         entry = dict(
             file=path.name, width=dataset.width, height=dataset.height, dtype=dataset.dtypes[0],
