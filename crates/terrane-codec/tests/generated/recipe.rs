@@ -3,14 +3,17 @@
 use std::io::Cursor;
 use std::path::Path;
 
+#[cfg(not(target_family = "wasm"))]
 use terrane_codec::division::Division;
 use terrane_codec::encode::Encoding;
 use terrane_codec::format::{
     Coding, ErrorBound, GeoKeys, Header, Method, ModelId, Pyramid, Samples, Statistics, Window,
 };
 use terrane_codec::journal::Journal;
+#[cfg(not(target_family = "wasm"))]
 use terrane_codec::merge::Merge;
 use terrane_codec::random::Random;
+#[cfg(not(target_family = "wasm"))]
 use terrane_codec::shard::{ShardEncoding, ShardId};
 use terrane_codec::{
     Error, FileModel, Measured, Models, Profile, Rate, Resources, Terrain, TerrainOptions,
@@ -109,6 +112,11 @@ fn noise(seed: u64, column: usize, row: usize) -> u64 {
     Random::new(seed, (row as u64) << 32 | column as u64).next_u64()
 }
 
+/// A number below another from noise, also where machines count in 32 bits.
+fn below(noise: u64, bound: usize) -> usize {
+    (noise % bound as u64) as usize
+}
+
 /// A wave between −1 and 1 that is made of parabolas.
 fn wave(at: usize, period: usize) -> f64 {
     let t = (at % (2 * period)) as f64 / period as f64;
@@ -179,23 +187,20 @@ impl Recipe {
             Gaps::All => true,
             Gaps::Holes => (0..3).any(|hole| {
                 let at = noise(seed ^ 0x501e5, hole, 0);
-                let (x, y) = (at as usize % width, (at >> 32) as usize % height);
+                let (x, y) = (below(at, width), below(at >> 32, height));
                 far(x, y) < (2 + hole * width.min(height) / 8).pow(2)
             }),
             Gaps::Pixels => noise(seed ^ 0x919e1, column, row).is_multiple_of(11),
-            Gaps::Stripes => (column + 2 * row) / 3 % 4 == seed as usize % 4,
+            Gaps::Stripes => (column + 2 * row) / 3 % 4 == below(seed, 4),
             Gaps::Half => column * height < row * width,
-            Gaps::AllButOne => {
-                let at = noise(seed, 0, 0) as usize % (width * height);
-                at != row * width + column
-            }
+            Gaps::AllButOne => below(noise(seed, 0, 0), width * height) != row * width + column,
         }
     }
 
     fn height_at(&self, column: usize, row: usize) -> f64 {
         let random = noise(self.seed, column, row);
         let rough = (random >> 40) as f64 / (1_u64 << 24) as f64;
-        let shift = self.seed as usize % 1000;
+        let shift = below(self.seed, 1000);
         let hills = 400.0
             + 12.0 * wave(column + shift, 31) * wave(row + shift / 3, 23)
             + 3.0 * wave(column + 2 * row, 17)
@@ -223,7 +228,7 @@ impl Recipe {
                 float(9e29),
                 float(-9e29),
                 float(0.1),
-            ][random as usize % 8],
+            ][below(random, 8)],
         }
     }
 
@@ -372,6 +377,7 @@ impl Recipe {
     }
 
     /// The file, merged from shards: from as many as asked for, or as there are trees.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn encode_in_shards(&self, count: usize) -> Result<Vec<u8>, Error> {
         let (heights, encoder) = (self.heights(), self.encoder());
         let header = self.header(&encoder)?;
