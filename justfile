@@ -123,27 +123,23 @@ test-properties cases="1000":
     PROPTEST_CASES={{cases}} cargo test -p terrane-format --lib -- properties
     PROPTEST_CASES={{cases}} cargo test -p terrane-codec --test generated -- properties
 
-# The same bytes and heights in release, on 64-bit ARM under emulation and on WebAssembly, with its wider registers and without;
-# `just test` compares those of debug and of fewer instructions. Needs the two Rust targets, a linker and qemu-user (Debian:
-# gcc-aarch64-linux-gnu, qemu-user), and Node.
+# The same bytes and heights in release, on 64-bit ARM under emulation and on WebAssembly, with its wider registers and without,
+# and the context codec's kernels there; `just test` compares those of debug and of fewer instructions. Needs the two Rust targets,
+# a linker and qemu-user (Debian: gcc-aarch64-linux-gnu, qemu-user), and Node.
 test-machines:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+    export CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs"
     cargo test --release -p terrane-codec --test generated -- hashes
-    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
-        cargo test -p terrane-codec --test generated --target aarch64-unknown-linux-gnu -- hashes
-    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
-        cargo test -p terrane-codec --no-default-features --test generated --target wasm32-wasip1 -- hashes
-    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
-        CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C target-feature=+simd128" \
-        cargo test -p terrane-codec --no-default-features --test generated --target wasm32-wasip1 -- hashes
-    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
-        cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes definition
-    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
-        cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine
-    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
-        CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C target-feature=+simd128" \
-        cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine definition
+    cargo test -p terrane-codec --test generated --target aarch64-unknown-linux-gnu -- hashes
+    cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes definition
+    cargo test -p terrane-codec --no-default-features --test generated --target wasm32-wasip1 -- hashes
+    cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine
+    export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C target-feature=+simd128"
+    cargo test -p terrane-codec --no-default-features --test generated --target wasm32-wasip1 -- hashes
+    cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine definition
 
 # Times of one tile through the context codec's profiles.
 bench:
