@@ -1,5 +1,5 @@
 # What CI runs; cheapest first.
-check: format tree unsafe wasm lint deny test docs
+check: format tree unsafe wasm lint deny test conformance docs
 
 # The README's test command.
 test:
@@ -154,17 +154,62 @@ miri:
 test-conformance:
     python3 conformance/check.py
 
-# The context codec on other machines: 64-bit ARM under emulation and WebAssembly. Needs the two Rust targets, a linker and
-# qemu-user (Debian: gcc-aarch64-linux-gnu, qemu-user), and Node.
+# The second reader beside ours on so many generated files, from a number on: every field, height and mask. Needs Python with numpy.
+test-differential count="3000" first="0": (_differential "-p terrane-codec" "python3" count first)
+
+_differential packages python count first:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    TERRANE_GENERATED="$folder" TERRANE_COUNT={{count}} TERRANE_FIRST={{first}} \
+        cargo test {{packages}} --test generated -- --ignored files_for_the_second_reader
+    {{python}} conformance/generated.py "$folder"
+
+# The second reader on the golden files and on some generated ones, with NumPy from PyPI; says so where that cannot be had.
+conformance:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    environment="${CARGO_TARGET_DIR:-target}/conformance"
+    python="$environment/bin/python"
+    if ! { [ -x "$python" ] || python3 -m venv "$environment"; } || ! "$python" -m pip install --quiet numpy; then
+        echo "skipped: there is no Python with NumPy"
+        exit
+    fi
+    "$python" conformance/check.py
+    just _differential --workspace "$python" 60 0
+
+# So many random GeoTIFFs, from a number on, read as GDAL reads them or refused; needs Python with rasterio and numpy.
+test-rasters count="3000" first="0":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    python3 crates/terrane-geo/tests/flavours/generate.py --out "$folder/rasters" --count {{count}} --first {{first}}
+    TERRANE_RASTERS="$folder/rasters" cargo test -p terrane-geo --test rasters -- --ignored --nocapture every_generated_raster
+
+# What holds for all files, with so many cases of each property instead of a few.
+test-properties cases="1000":
+    PROPTEST_CASES={{cases}} cargo test -p terrane-format --lib -- properties
+    PROPTEST_CASES={{cases}} cargo test -p terrane-codec --test generated -- properties
+
+# The same bytes and heights in release, on 64-bit ARM under emulation and on WebAssembly, with its wider registers and without,
+# and the context codec's kernels there; `just test` compares those of debug and of fewer instructions. Needs the two Rust targets,
+# a linker and qemu-user (Debian: gcc-aarch64-linux-gnu, qemu-user), and Node.
 test-machines:
-    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
-        cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes definition
-    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
-        cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine
-    CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs" \
-        CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C target-feature=+simd128" \
-        cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine definition
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+    export CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings {{justfile_directory()}}/tools/wasi.mjs"
+    cargo test --release -p terrane-codec --test generated -- hashes
+    cargo test -p terrane-codec --test generated --target aarch64-unknown-linux-gnu -- hashes
+    cargo test -p terrane-context --lib --target aarch64-unknown-linux-gnu -- machine sizes definition
+    cargo test -p terrane-codec --no-default-features --test generated --target wasm32-wasip1 -- hashes
+    cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine
+    export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-C target-feature=+simd128"
+    cargo test -p terrane-codec --no-default-features --test generated --target wasm32-wasip1 -- hashes
+    cargo test -p terrane-context --lib --target wasm32-wasip1 -- machine definition
 
 # Times of one tile through the context codec's profiles.
 bench:

@@ -22,6 +22,7 @@ mod model;
 mod normalise;
 pub mod parallel;
 pub mod pixels;
+pub mod portable;
 mod pyramid_builder;
 pub mod quantise;
 pub mod random;

@@ -22,6 +22,16 @@ pub struct Measured {
     pub highest_m: f64,
 }
 
+/// The lower of two heights. Of zeros it is the one below zero: a machine's own minimum may be either.
+fn lower(a: f64, b: f64) -> f64 {
+    if b.total_cmp(&a).is_lt() { b } else { a }
+}
+
+/// The higher of two heights, as [`lower`].
+fn higher(a: f64, b: f64) -> f64 {
+    if b.total_cmp(&a).is_gt() { b } else { a }
+}
+
 impl Default for Measured {
     fn default() -> Self {
         Self {
@@ -41,8 +51,8 @@ impl Measured {
         self.pixels += 1;
         self.squares += error * error;
         self.max_error_m = self.max_error_m.max(error);
-        self.lowest_m = self.lowest_m.min(decoded);
-        self.highest_m = self.highest_m.max(decoded);
+        self.lowest_m = lower(self.lowest_m, decoded);
+        self.highest_m = higher(self.highest_m, decoded);
     }
 
     /// Joins the counts of another part.
@@ -50,8 +60,8 @@ impl Measured {
         self.pixels += other.pixels;
         self.squares += other.squares;
         self.max_error_m = self.max_error_m.max(other.max_error_m);
-        self.lowest_m = self.lowest_m.min(other.lowest_m);
-        self.highest_m = self.highest_m.max(other.highest_m);
+        self.lowest_m = lower(self.lowest_m, other.lowest_m);
+        self.highest_m = higher(self.highest_m, other.highest_m);
     }
 
     /// Root of the mean square error.
@@ -155,6 +165,30 @@ impl MeasuredLevels {
         Statistics {
             tiles: self.tiles,
             ..self.full().of_file()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_zeros_the_lowest_is_below_zero_in_any_order() {
+        for zeros in [[0.0, -0.0], [-0.0, 0.0]] {
+            let mut whole = Measured::default();
+            let parts = zeros.map(|zero| {
+                whole.add(zero, zero);
+                let mut part = Measured::default();
+                part.add(zero, zero);
+                part
+            });
+            let mut joined = Measured::default();
+            parts.iter().for_each(|part| joined.join(part));
+            for measured in [whole, joined] {
+                assert!(measured.lowest_m.is_sign_negative());
+                assert!(measured.highest_m.is_sign_positive());
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Where a try is cheap and its outcome monotone, `bisect` halves an interval. Where a try is a whole encoding,
 //! [`StepSearch`] follows the slope of the last two tries in logarithms.
 
+use crate::portable;
+
 /// Halvings of an interval.
 const HALVINGS: u32 = 14;
 /// A step changes by no more than this in one correction, in natural logarithms.
@@ -63,13 +65,13 @@ impl StepSearch {
 
     /// How far above its target a measure is, in natural logarithms; negative where it is below.
     pub fn miss(&self, reached: f64) -> f64 {
-        (reached.max(1e-12) / self.target).ln()
+        portable::ln(reached.max(1e-12) / self.target)
     }
 
     /// Whether the last correction changed nothing.
     pub fn is_stuck(&self, reached: f64) -> bool {
         self.last
-            .is_some_and(|(_, value)| value == reached.max(1e-12).ln())
+            .is_some_and(|(_, value)| value == portable::ln(reached.max(1e-12)))
     }
 
     /// Corrects the step by what it gave.
@@ -80,7 +82,7 @@ impl StepSearch {
             max,
             contradicted,
         } = self.slope;
-        let (step, value) = (self.step.ln(), reached.max(1e-12).ln());
+        let (step, value) = (portable::ln(self.step), portable::ln(reached.max(1e-12)));
         let steep = match self.last.map(|(at, last)| (value - last) / (step - at)) {
             None => first.abs(),
             Some(found) if found.is_finite() && found * first > 0.0 => found.abs(),
@@ -89,7 +91,7 @@ impl StepSearch {
         let steep = steep.clamp(min, max).copysign(first);
         let correction = -self.miss(reached) / steep;
         self.last = Some((step, value));
-        self.step *= correction.clamp(-MAX_CORRECTION, MAX_CORRECTION).exp();
+        self.step *= portable::exp(correction.clamp(-MAX_CORRECTION, MAX_CORRECTION));
     }
 }
 

@@ -4,6 +4,10 @@
 
 use std::sync::OnceLock;
 
+/// The environment variable that takes instructions away from a process, so that what two machines make can be compared on
+/// one: `plain`, or on x86-64 `avx2` or `avx512`. A machine has no more by it, and other words change nothing.
+pub const LIMIT: &str = "TERRANE_INSTRUCTIONS";
+
 /// Something to do; its body must be inlined all the way (`#[inline(always)]`) to be compiled for each kind of machine.
 pub trait Work {
     /// What comes of it.
@@ -38,6 +42,19 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
+    #[cfg(target_arch = "x86_64")]
+    const ALL: &[Self] = &[Self::Plain, Self::Avx2, Self::Avx512, Self::Vnni];
+    #[cfg(target_arch = "aarch64")]
+    const ALL: &[Self] = &[Self::Plain, Self::Neon, Self::Dot];
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    const ALL: &[Self] = &[Self::Plain, Self::Wasm];
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )))]
+    const ALL: &[Self] = &[Self::Plain];
+
     #[cfg(target_arch = "x86_64")]
     fn detect() -> Self {
         use std::arch::is_x86_feature_detected as has;
@@ -74,12 +91,45 @@ impl Machine {
     fn detect() -> Self {
         Self::Plain
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => "vnni",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Self::Dot => "dot",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Wasm => "wasm",
+        }
+    }
+
+    /// What the machine has, less what [`LIMIT`] takes away.
+    fn allowed() -> Self {
+        let machine = Self::detect();
+        let asked = std::env::var(LIMIT).ok();
+        let limit = Self::ALL
+            .iter()
+            .find(|machine| asked.as_deref() == Some(machine.name()));
+        limit.map_or(machine, |&limit| machine.min(limit))
+    }
+}
+
+/// The name of the instructions that are used.
+pub fn instructions() -> &'static str {
+    machine().name()
 }
 
 /// What this machine has.
 pub(crate) fn machine() -> Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
-    let machine = *MACHINE.get_or_init(Machine::detect);
+    let machine = *MACHINE.get_or_init(Machine::allowed);
     #[cfg(test)]
     return machine.min(limit::get());
     #[cfg(not(test))]
@@ -132,26 +182,10 @@ pub(crate) mod limit {
 
     use super::Machine;
 
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) const ALL: &[Machine] = &[
-        Machine::Plain,
-        Machine::Avx2,
-        Machine::Avx512,
-        Machine::Vnni,
-    ];
-    #[cfg(target_arch = "aarch64")]
-    pub(crate) const ALL: &[Machine] = &[Machine::Plain, Machine::Neon, Machine::Dot];
-    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-    pub(crate) const ALL: &[Machine] = &[Machine::Plain, Machine::Wasm];
-    #[cfg(not(any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        all(target_arch = "wasm32", target_feature = "simd128")
-    )))]
-    pub(crate) const ALL: &[Machine] = &[Machine::Plain];
+    const MOST: Machine = Machine::ALL[Machine::ALL.len() - 1];
 
     thread_local! {
-        static LIMIT: Cell<Machine> = const { Cell::new(ALL[ALL.len() - 1]) };
+        static LIMIT: Cell<Machine> = const { Cell::new(MOST) };
     }
 
     pub(super) fn get() -> Machine {
@@ -160,14 +194,14 @@ pub(crate) mod limit {
 
     /// Does something on this thread with every kind of instructions up to the machine's own.
     pub(crate) fn each<T>(mut work: impl FnMut(Machine) -> T) -> Vec<T> {
-        let all = ALL
+        let all = Machine::ALL
             .iter()
             .map(|&machine| {
                 LIMIT.set(machine);
                 work(machine)
             })
             .collect();
-        LIMIT.set(ALL[ALL.len() - 1]);
+        LIMIT.set(MOST);
         all
     }
 }

@@ -32,6 +32,8 @@ mod method;
 #[cfg(feature = "serde")]
 mod nodata;
 mod positioned;
+#[cfg(test)]
+mod properties;
 mod pyramid;
 mod reader;
 pub mod record;

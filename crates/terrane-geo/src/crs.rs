@@ -122,6 +122,11 @@ impl Crs {
         self.code(VERTICAL_CS_TYPE)
     }
 
+    /// Whether a vertical system is stated, with a code or without.
+    pub(crate) fn has_vertical_system(&self) -> bool {
+        self.short(VERTICAL_CS_TYPE).is_some_and(|code| code != 0)
+    }
+
     /// The EPSG code of the unit of heights, where one is stated.
     pub fn vertical_unit_code(&self) -> Option<u16> {
         self.code(VERTICAL_UNITS)

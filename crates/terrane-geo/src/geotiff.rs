@@ -128,13 +128,19 @@ impl GeoTiff {
 
         let crs = crs(main);
         let georeference = georeference(path, main, crs)?;
-        let band = match main
+        let mut band = match main
             .tag(tag::GDAL_METADATA)
             .and_then(|tag| tag.value.as_str())
         {
             Some(xml) => BandMetadata::parse(xml).map_err(|reason| malformed(path, &reason))?,
             None => BandMetadata::default(),
         };
+        if let Some((scale, offset)) = vertical_scale(main, &georeference.crs) {
+            if scale == 0.0 || !scale.is_finite() || !offset.is_finite() {
+                return Err(malformed(path, "its heights have no scale"));
+            }
+            (band.scale, band.offset) = (scale, offset);
+        }
         let nodata = main
             .tag(tag::GDAL_NODATA)
             .and_then(|tag| tag.value.as_str())
@@ -679,6 +685,25 @@ fn georeference(path: &Path, ifd: &Ifd, crs: Crs) -> Result<Georeference> {
         return Err(malformed(path, "its pixels have no size"));
     }
     Ok(Georeference::new(anchor, crs))
+}
+
+/// Scale and offset of heights in the third numbers of pixel scale and tie point, where GDAL writes them beside a vertical
+/// system; they count before those of its metadata.
+fn vertical_scale(ifd: &Ifd, crs: &Crs) -> Option<(f64, f64)> {
+    let numbers = |code| ifd.tag(code).and_then(|tag| tag.value.as_f64_vec());
+    let has_matrix = numbers(tag::MODEL_TRANSFORMATION).is_some_and(|matrix| matrix.len() == 16);
+    if has_matrix || !crs.has_vertical_system() {
+        return None;
+    }
+    let (scale, tie) = (
+        numbers(tag::MODEL_PIXEL_SCALE)?,
+        numbers(tag::MODEL_TIEPOINT)?,
+    );
+    let (&[_, _, scale, ..], &[_, _, at, _, _, height]) = (&scale[..], &tie[..]) else {
+        return None;
+    };
+    let offset = height - at * scale;
+    ((scale, offset) != (0.0, 0.0)).then_some((scale, offset))
 }
 
 fn world_file(path: &Path) -> Option<PathBuf> {

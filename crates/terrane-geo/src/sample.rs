@@ -246,7 +246,14 @@ impl Storage {
 
     /// The height in metres of a stored number.
     pub(crate) fn height(&self, raw: f64, unit: HeightUnit) -> f64 {
-        (raw * self.band.scale + self.band.offset) * unit.metres()
+        let scaled = raw * self.band.scale;
+        // Nothing is added where there is nothing to add: −0 + 0 is 0, and a height comes back bit for bit.
+        let scaled = if self.band.offset == 0.0 {
+            scaled
+        } else {
+            scaled + self.band.offset
+        };
+        scaled * unit.metres()
     }
 
     /// The stored number of a height in metres, before rounding.
@@ -447,6 +454,15 @@ mod tests {
         assert_eq!(storage.unit(&feet), Ok(HeightUnit::Metre));
         storage.band.unit = "fathom".into();
         assert!(storage.unit(&feet).unwrap_err().contains("fathom"));
+    }
+
+    #[test]
+    fn a_zero_below_zero_keeps_its_sign() {
+        let storage = Storage::metres(SampleType::F32, None);
+        let height = storage.height(-0.0, HeightUnit::Metre);
+        assert_eq!(height.to_bits(), (-0.0_f64).to_bits());
+        let stored = storage.store(height, HeightUnit::Metre).unwrap();
+        assert_eq!(stored.to_bits(), (-0.0_f64).to_bits());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::residual;
 use crate::Error;
 use crate::measured::Measured;
 use crate::model::FileModel;
+use crate::portable;
 use crate::tree::TreeEncoder;
 
 /// What a file is to hold.
@@ -206,7 +207,7 @@ impl TileEncoder {
         if first == 0 {
             return self.rate;
         }
-        let factor = (f64::from(first) / 2.0).exp2();
+        let factor = portable::exp2(f64::from(first) / 2.0);
         match self.rate {
             Rate::MaxError(bound) => {
                 Rate::Step(2.0 * self.overview_bound(heights, bound * factor, first))
@@ -240,7 +241,7 @@ impl TileEncoder {
     /// How far an overview may be off.
     pub(crate) fn overview_bound(&self, heights: &[f64], bound_m: f64, level: u8) -> f64 {
         let (low, high) = range(heights.iter().copied().filter(|height| !height.is_nan()));
-        let enough = OVERVIEW_M * f64::from(level.saturating_sub(1)).exp2();
+        let enough = OVERVIEW_M * portable::exp2(f64::from(level.saturating_sub(1)));
         bound_m
             .max(self.source_step_m / 2.0)
             .max(enough.min((high - low) / OVERVIEW_PARTS))
@@ -267,7 +268,7 @@ impl TileEncoder {
     /// height as its pixels are larger. Otherwise overviews take half of a file.
     #[must_use]
     pub fn for_level(&self, level: u8) -> Self {
-        let factor = f64::from(level).exp2();
+        let factor = portable::exp2(f64::from(level));
         let rate = match self.rate {
             rate if level == 0 => rate,
             Rate::MaxError(bound) => Rate::Overview {

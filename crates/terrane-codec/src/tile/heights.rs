@@ -83,6 +83,13 @@ impl TileHeights {
             .fold(0.0, |max, height| max.max(height.abs()))
     }
 
+    /// Whether there is a zero below zero, which no count of steps gives back.
+    pub(crate) fn has_negative_zero(&self) -> bool {
+        let bits = (-0.0_f64).to_bits();
+        self.valid(&self.heights)
+            .any(|height| height.to_bits() == bits)
+    }
+
     /// The height of all pixels, where they have one.
     pub(crate) fn flat(&self) -> Option<f64> {
         let mut heights = self.valid(&self.heights);

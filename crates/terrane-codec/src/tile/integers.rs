@@ -31,6 +31,7 @@ impl TileEncoder {
                     .unwrap_or(max.max(1.0))
             }
             Rate::Step(step_m) => step_m,
+            Rate::Lossless if tile.has_negative_zero() => 0.0,
             Rate::Tokens | Rate::Lossless | Rate::Overview { .. } => exact(),
         }
     }
@@ -86,12 +87,16 @@ impl TileEncoder {
 
     /// A tile whose heights are all the same.
     pub(crate) fn encode_flat(tile: &TileHeights, height: f64) -> Candidate {
-        let integers = Integers {
-            scale: IntegerScale::Step {
-                origin_m: height,
-                step_m: 1.0,
-            },
-            values: vec![0; tile.heights.len()],
+        let integers = if tile.has_negative_zero() {
+            as_bits(tile)
+        } else {
+            Integers {
+                scale: IntegerScale::Step {
+                    origin_m: height,
+                    step_m: 1.0,
+                },
+                values: vec![0; tile.heights.len()],
+            }
         };
         let heights = vec![height; tile.heights.len()];
         Candidate::new(Layer::Integers(integers), None, heights)

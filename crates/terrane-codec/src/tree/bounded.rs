@@ -8,6 +8,7 @@ use terrane_format::corrections::{
     Corrections, GRIDS, PARTS, PROFILE_ONE, PROFILES, SPACINGS, grid_size,
 };
 
+use crate::portable;
 use crate::tile::TileHeights;
 
 /// How hard a tile within a bound is searched for.
@@ -39,7 +40,7 @@ const SECOND_BITS: f64 = 4.0;
 /// Bits of an event beside its absence, with its sign, from its share.
 fn event_bits(share: f64) -> f64 {
     let share = share.clamp(3e-4, 0.4);
-    ((1.0 - share) / share).log2() + 1.0
+    portable::log2((1.0 - share) / share) + 1.0
 }
 
 fn bumps_of(size: [usize; 2], step: f64) -> Vec<Bumps> {

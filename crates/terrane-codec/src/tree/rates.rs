@@ -10,6 +10,7 @@ use super::encoder::{CodedTile, CodedTree, Leaves, Plan, TreeEncoder, record_of}
 use super::source::TreeSource;
 use crate::Error;
 use crate::measured::Measured;
+use crate::portable;
 use crate::step_search::{Slope, StepSearch};
 use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileEncoder, TileHeights, residual};
 
@@ -284,7 +285,7 @@ impl TreeEncoder<'_> {
             max: 4.0,
             contradicted: 0.15,
         };
-        let first = roughness(source) * (2.0 - aim).clamp(-8.0, 3.0).exp2();
+        let first = roughness(source) * portable::exp2((2.0 - aim).clamp(-8.0, 3.0));
         let pixels = source.heights().len() as f64;
         let is_alone = source.depth() == 0;
         let near = if is_alone { 0.009 } else { 0.05 };
@@ -407,6 +408,9 @@ impl TreeEncoder<'_> {
             } else {
                 flat
             };
+        }
+        if within == 0.0 && heights.has_negative_zero() {
+            return finish(&self.encoder.encode_integers(heights, rate, 0.0));
         }
         let mut best = finish(&coded);
         let mut holds = best.measured.max_error_m <= within;

@@ -243,6 +243,9 @@ def flavours(width, height, block):
     for unit in "m", "ft":
         add(f"scale_offset_i16_{unit}", tenths, patch, nodata=-9999, options=deflate2,
             scale=0.1, offset=100.0, unit=unit)
+    # Beside a vertical system, GDAL writes them into the pixel scale and the tie point instead of its metadata.
+    add("scale_offset_i16_vertical", tenths, patch, nodata=-9999, options=deflate2,
+        scale=0.1, offset=100.0, crs="EPSG:2056+5728")
     add("unit_ft_i16", i16, patch, nodata=-9999, options=deflate2, unit="ft")
 
     # Sparse blocks.

@@ -1,5 +1,6 @@
 //! Every flavour is read pixel for pixel as GDAL reads it, or refused by name.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -48,100 +49,112 @@ fn flavours(folder: &Path) -> Vec<Flavour> {
     serde_json::from_str(&std::fs::read_to_string(folder.join("manifest.json")).unwrap()).unwrap()
 }
 
-fn compare(folder: &Path) -> (usize, usize) {
-    let (mut read, mut refused) = (0, 0);
-    for flavour in flavours(folder) {
-        let name = &flavour.file;
-        let raster = match GeoTiff::open(&folder.join(name)) {
-            Err(error @ Error::Unsupported { .. }) if flavour.refused || flavour.may_refuse => {
-                println!("refused: {error}");
-                refused += 1;
-                continue;
-            }
-            raster => raster.unwrap_or_else(|error| panic!("{name}: {error}")),
-        };
-        assert!(!flavour.refused, "{name} should have been refused");
-        read += 1;
-
-        let info = raster.info();
-        assert_eq!(
-            (info.width(), info.height()),
-            (flavour.width, flavour.height),
-            "{name}"
-        );
-        assert_eq!(info.storage.sample.name(), flavour.dtype, "{name}");
-        assert_eq!(info.levels[1..], flavour.overviews, "{name}");
-        let crs = &info.georeference.crs;
-        assert_eq!(crs.horizontal_epsg(), flavour.crs_epsg, "{name}");
-        assert_eq!(crs.vertical_epsg(), flavour.vertical_epsg, "{name}");
-        assert_eq!(
-            crs.kind() == CrsKind::Projected,
-            flavour.is_projected,
-            "{name}"
-        );
-        assert_eq!(
-            crs.kind() == CrsKind::Geographic,
-            flavour.is_geographic,
-            "{name}"
-        );
-        assert_eq!(
-            crs.pixel_is_point(),
-            flavour.area_or_point.as_deref() == Some("Point"),
-            "{name}"
-        );
-        let a = info.georeference.affine();
-        let transform = [
-            a.x,
-            a.x_per_column,
-            a.x_per_row,
-            a.y,
-            a.y_per_column,
-            a.y_per_row,
-        ];
-        for (ours, theirs) in transform.iter().zip(flavour.transform) {
-            assert!(
-                (ours - theirs).abs() <= 1e-12 * theirs.abs().max(1.0),
-                "{name}: {transform:?}"
-            );
+/// Compares one file with GDAL's reading of it; what is said of it where it is refused.
+fn compare_one(folder: &Path, flavour: &Flavour) -> Option<String> {
+    let name = &flavour.file;
+    let raster = match GeoTiff::open(&folder.join(name)) {
+        Err(error @ Error::Unsupported { .. }) if flavour.refused || flavour.may_refuse => {
+            return Some(error.to_string());
         }
-        match (&flavour.nodata, info.storage.nodata) {
-            (serde_json::Value::Null, None) => {}
-            (serde_json::Value::String(_), Some(nodata)) => assert!(nodata.is_nan(), "{name}"),
-            (value, nodata) => assert_eq!(value.as_f64(), nodata, "{name}"),
-        }
+        raster => raster.unwrap_or_else(|error| panic!("{name}: {error}")),
+    };
+    assert!(!flavour.refused, "{name} should have been refused");
 
-        // Where a mask lies over nodata, GDAL takes nodata for heights; here both count.
-        let heights = flavour
-            .expected_union
-            .as_ref()
-            .or(flavour.expected.as_ref())
-            .unwrap();
-        let expected_heights = expected(folder, heights, flavour.unit.as_deref());
-        let whole = Window::whole(flavour.width, flavour.height);
-        let grid = raster.read(0, whole).unwrap();
-        assert_same(&grid, &expected_heights, name);
-
-        // A window across block borders is the same part of the same pixels.
-        let window = Window {
-            column: flavour.width / 3,
-            row: flavour.height / 3,
-            width: flavour.width.div_ceil(2),
-            height: flavour.height.div_ceil(2),
-        };
-        assert_same(
-            &raster.read(0, window).unwrap(),
-            &grid.crop(window).heights,
-            name,
+    let info = raster.info();
+    assert_eq!(
+        (info.width(), info.height()),
+        (flavour.width, flavour.height),
+        "{name}"
+    );
+    assert_eq!(info.storage.sample.name(), flavour.dtype, "{name}");
+    assert_eq!(info.levels[1..], flavour.overviews, "{name}");
+    let crs = &info.georeference.crs;
+    assert_eq!(crs.horizontal_epsg(), flavour.crs_epsg, "{name}");
+    assert_eq!(crs.vertical_epsg(), flavour.vertical_epsg, "{name}");
+    assert_eq!(
+        crs.kind() == CrsKind::Projected,
+        flavour.is_projected,
+        "{name}"
+    );
+    assert_eq!(
+        crs.kind() == CrsKind::Geographic,
+        flavour.is_geographic,
+        "{name}"
+    );
+    assert_eq!(
+        crs.pixel_is_point(),
+        flavour.area_or_point.as_deref() == Some("Point"),
+        "{name}"
+    );
+    let a = info.georeference.affine();
+    let transform = [
+        a.x,
+        a.x_per_column,
+        a.x_per_row,
+        a.y,
+        a.y_per_column,
+        a.y_per_row,
+    ];
+    for (ours, theirs) in transform.iter().zip(flavour.transform) {
+        assert!(
+            (ours - theirs).abs() <= 1e-12 * theirs.abs().max(1.0),
+            "{name}: {transform:?}"
         );
-
-        if let Some(overview) = &flavour.expected_overview1 {
-            let (width, height) = flavour.overviews[0];
-            let expected_overview = expected(folder, overview, flavour.unit.as_deref());
-            let grid = raster.read(1, Window::whole(width, height)).unwrap();
-            assert_same(&grid, &expected_overview, &format!("{name}, overview"));
+    }
+    match (&flavour.nodata, info.storage.nodata) {
+        (serde_json::Value::Null, None) => {}
+        (serde_json::Value::String(_), Some(nodata)) => assert!(nodata.is_nan(), "{name}"),
+        (value, nodata) => {
+            // The tag is text, and GDAL gives what the type makes of it.
+            let held = |value: f64| match &flavour.dtype[..] {
+                "float32" => f64::from(value as f32),
+                _ => value,
+            };
+            assert_eq!(value.as_f64().map(held), nodata.map(held), "{name}");
         }
     }
-    (read, refused)
+
+    // Where a mask lies over nodata, GDAL takes nodata for heights; here both count.
+    let heights = flavour
+        .expected_union
+        .as_ref()
+        .or(flavour.expected.as_ref())
+        .unwrap();
+    let expected_heights = expected(folder, heights, flavour.unit.as_deref());
+    let whole = Window::whole(flavour.width, flavour.height);
+    let grid = raster.read(0, whole).unwrap();
+    assert_same(&grid, &expected_heights, name);
+
+    // A window across block borders is the same part of the same pixels.
+    let window = Window {
+        column: flavour.width / 3,
+        row: flavour.height / 3,
+        width: flavour.width.div_ceil(2),
+        height: flavour.height.div_ceil(2),
+    };
+    assert_same(
+        &raster.read(0, window).unwrap(),
+        &grid.crop(window).heights,
+        name,
+    );
+
+    if let Some(overview) = &flavour.expected_overview1 {
+        let (width, height) = flavour.overviews[0];
+        let expected_overview = expected(folder, overview, flavour.unit.as_deref());
+        let grid = raster.read(1, Window::whole(width, height)).unwrap();
+        assert_same(&grid, &expected_overview, &format!("{name}, overview"));
+    }
+    None
+}
+
+fn compare(folder: &Path) -> (usize, usize) {
+    let flavours = flavours(folder);
+    let refused = flavours
+        .iter()
+        .filter_map(|flavour| compare_one(folder, flavour))
+        .inspect(|reason| println!("refused: {reason}"))
+        .count();
+    (flavours.len() - refused, refused)
 }
 
 #[test]
@@ -162,6 +175,32 @@ fn every_large_flavour_is_read_as_gdal_reads_it_or_refused() {
         .expect("TERRANE_FLAVOURS names the folder that make.py wrote");
     let (read, refused) = compare(Path::new(&folder));
     println!("{read} read, {refused} refused");
+}
+
+/// Random rasters: `generate.py --out DIR --count N`.
+#[test]
+#[ignore = "needs generated rasters; run by `just test-rasters`"]
+fn every_generated_raster_is_read_as_gdal_reads_it_or_refused() {
+    let folder = std::env::var("TERRANE_RASTERS")
+        .expect("TERRANE_RASTERS names the folder that generate.py wrote");
+    let folder = Path::new(&folder);
+    let (mut read, mut wrong) = (0, 0);
+    let mut refused = BTreeMap::<String, usize>::new();
+    for flavour in flavours(folder) {
+        let path = folder.join(&flavour.file).display().to_string();
+        // Each is told of, not only the first.
+        match std::panic::catch_unwind(|| compare_one(folder, &flavour)) {
+            Ok(None) => read += 1,
+            Ok(Some(reason)) => *refused.entry(reason.replace(&path, "…")).or_default() += 1,
+            Err(_) => wrong += 1,
+        }
+    }
+    for (reason, count) in &refused {
+        println!("{count} refused: {reason}");
+    }
+    let sum: usize = refused.values().sum();
+    println!("{read} read as GDAL reads them, {sum} refused, {wrong} wrong");
+    assert!(read > 0 && wrong == 0);
 }
 
 #[test]

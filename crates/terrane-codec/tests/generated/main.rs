@@ -1,0 +1,10 @@
+//! Files of generated rasters: the same on every machine and in whichever way they are made, within what was asked for, and
+//! written out for the second reader.
+#![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
+
+mod hashes;
+#[cfg(not(target_family = "wasm"))]
+mod properties;
+mod recipe;
+#[cfg(not(target_family = "wasm"))]
+mod second_reader;
