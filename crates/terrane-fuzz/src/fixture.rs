@@ -1,18 +1,22 @@
 //! A small encoding that was stopped, and the shards of a plan: what journals and shards are read by.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use terrane::{
     Checks, Destination, EncodeProgress, Plan, Resources, Settings, Split, Target, shard_path,
 };
 use terrane_codec::Error as Stopped;
+use terrane_format::Method;
 use terrane_geo::{
     Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
 };
 
-/// Columns and rows of the raster: four tiles of the smallest side.
-const SIZE: (usize, usize) = (300, 280);
+/// Columns and rows of the raster: four trees of the smallest tiles.
+const SIZE: (usize, usize) = (150, 140);
+const TILE: u16 = 16;
+/// What journals and shards are encoded to.
+const BOUND: Target = Target::MaxError(0.5);
 
 struct Fixture {
     folder: tempfile::TempDir,
@@ -28,9 +32,12 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     Fixture::new().expect("a small raster is encoded in a folder of this machine")
 });
 
-fn settings() -> Settings {
+fn settings(target: Target) -> Settings {
     Settings {
-        target: Target::MaxError(0.5),
+        target,
+        // The quickest: what is fuzzed here is what is around the tiles.
+        method: Some(Method::Integers),
+        tile: Some(TILE),
         ..Settings::default()
     }
 }
@@ -39,8 +46,10 @@ impl Fixture {
     fn new() -> Result<Self, Any> {
         let folder = tempfile::tempdir()?;
         let raster = folder.path().join("hill.tif");
-        let georeference =
-            Georeference::new(Affine::north_up(5e5, 2e5, 1.0), Crs::projected(2056, None));
+        let georeference = Georeference::new(
+            Affine::north_up(2.6e6, 1.2e6, 1.0),
+            Crs::projected(2056, None),
+        );
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
         let out = Output::new(&raster, Existing::Refuse, Kind::Raster);
         let mut writer = CogWriter::create(&out, SIZE, georeference, storage)?;
@@ -53,7 +62,7 @@ impl Fixture {
         writer.finish()?;
         let plan = Plan::new(
             std::slice::from_ref(&raster),
-            &settings(),
+            &settings(BOUND),
             Split::Shards(1),
             Checks::Time,
         )?;
@@ -81,16 +90,24 @@ impl Fixture {
         &self,
         progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
     ) -> Result<(), Any> {
+        self.encode_as(&self.out(), BOUND, progress)
+    }
+
+    fn encode_as(
+        &self,
+        out: &Path,
+        target: Target,
+        progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
+    ) -> Result<(), Any> {
         let resources = Resources::default();
         let inputs = [self.raster.clone()];
         let raster = terrane_geo::open(&inputs)?;
-        let out = self.out();
         let destination = Destination {
-            out: Output::new(&out, Existing::Replace, Kind::Terrain),
+            out: Output::new(out, Existing::Replace, Kind::Terrain),
             resumable: Some(&inputs),
             resources,
         };
-        let prepared = settings().prepare(resources.memory)?;
+        let prepared = settings(target).prepare(resources.memory)?;
         terrane::encode(raster.as_ref(), &prepared, destination, progress)?;
         Ok(())
     }
@@ -144,7 +161,16 @@ pub(crate) fn merge(data: &[u8]) {
     }
 }
 
-fn check(path: &std::path::Path) {
+/// The raster, and the file that it becomes under a name in a folder that stays.
+pub(crate) fn encoded(name: &str, target: Target) -> (PathBuf, PathBuf) {
+    let fixture = &*FIXTURE;
+    let out = fixture.folder.path().join(name);
+    let made = fixture.encode_as(&out, target, &mut |_| Ok(()));
+    made.expect("a small raster is encoded");
+    (fixture.raster.clone(), out)
+}
+
+fn check(path: &Path) {
     let terrain = terrane::open(path).expect("a file that was made can be opened");
     let found = terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {});
     let found = found.expect("a file that was made can be verified");

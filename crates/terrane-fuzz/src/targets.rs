@@ -4,15 +4,15 @@ use std::io::Write;
 use std::sync::LazyLock;
 
 use terrane::MODELS;
-use terrane_codec::{Terrain, TerrainOptions};
+use terrane_codec::{FileModel, Terrain, TerrainOptions};
 use terrane_context::{Codec, ProbabilityModel, Transform};
 use terrane_format::coder::{AdaptiveBit, Decoder};
 use terrane_format::integers::{self, Prediction};
 use terrane_format::{MemoryLimit, ParentMask, Reader, Record, Window, mask};
 
-use crate::fixture;
 use crate::memory::MemoryFile;
 use crate::mend::{mend, put_crc, record_crc, some_tiles};
+use crate::{c, fixture, served};
 
 /// What one input may take.
 const MEMORY: MemoryLimit = MemoryLimit { bytes: 256 << 20 };
@@ -22,6 +22,9 @@ const TILES: usize = 24;
 const PIXELS: u64 = 1 << 18;
 /// Pixels across of the windows that are read.
 const ACROSS: usize = 192;
+
+/// The small model of the golden files.
+const SMALL_MODEL: &[u8] = include_bytes!("../../../conformance/context.safetensors");
 
 /// A kind of input.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +36,7 @@ pub struct Target {
 }
 
 /// All kinds.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 14] = [
     Target {
         name: "head",
         run: head,
@@ -78,6 +81,18 @@ pub const TARGETS: [Target; 11] = [
         name: "shard",
         run: shard,
     },
+    Target {
+        name: "points",
+        run: points,
+    },
+    Target {
+        name: "http",
+        run: http,
+    },
+    Target {
+        name: "c",
+        run: c::run,
+    },
 ];
 
 /// The kind of a name.
@@ -99,12 +114,22 @@ fn head(data: &[u8]) {
 
 /// A whole file: everything that can be read of it.
 fn file(data: &[u8]) {
+    static SMALL: LazyLock<Option<FileModel>> =
+        LazyLock::new(|| MODELS.load(SMALL_MODEL, MEMORY).ok());
+    let bytes = mend(data.to_vec());
+    let Ok(reader) = Reader::open(Box::new(MemoryFile(bytes.clone()))) else {
+        return;
+    };
+    // The small model of the golden files need not be inside the file, which keeps inputs short.
+    let named = reader.header().model.as_ref().map(|model| model.sha256);
+    let small = SMALL.as_ref();
+    let small = small.filter(|model| named == Some(model.sha256()));
     let options = TerrainOptions {
         models: MODELS,
-        model: None,
+        model: small.cloned(),
         memory: MEMORY,
     };
-    let Ok(terrain) = Terrain::open(Box::new(MemoryFile(mend(data.to_vec()))), options) else {
+    let Ok(terrain) = Terrain::open(Box::new(MemoryFile(bytes)), options) else {
         return;
     };
     let pyramid = &terrain.header().pyramid;
@@ -257,8 +282,9 @@ fn model(data: &[u8]) {
 /// Symbols for the context codec, by the small model of the golden files.
 fn payload(data: &[u8]) {
     static CODEC: LazyLock<Option<Codec>> = LazyLock::new(|| {
-        let bytes = include_bytes!("../../../conformance/context.safetensors");
-        ProbabilityModel::from_bytes(bytes).ok().map(Codec::new)
+        ProbabilityModel::from_bytes(SMALL_MODEL)
+            .ok()
+            .map(Codec::new)
     });
     let (Some(codec), Some((size, choice, bytes))) = (CODEC.as_ref(), sized(data)) else {
         return;
@@ -317,6 +343,24 @@ fn journal(data: &[u8]) {
 /// A shard that is merged.
 fn shard(data: &[u8]) {
     fixture::merge(data);
+}
+
+/// A table of points.
+fn points(data: &[u8]) {
+    let columns = ("a".to_owned(), "b".to_owned());
+    for columns in [None, Some(&columns)] {
+        let Ok(points) = terrane::parse_points(data, columns) else {
+            continue;
+        };
+        let rows = points.iter().map(|(x, y)| format!("{x:?},{y:?}\n"));
+        let again = terrane::parse_points(rows.collect::<String>().as_bytes(), None);
+        assert_eq!(again.ok(), Some(points));
+    }
+}
+
+/// Requests to the tile server.
+fn http(data: &[u8]) {
+    served::ask(data);
 }
 
 #[cfg(test)]
@@ -390,6 +434,7 @@ pub(crate) mod tests {
                 }
                 head(&changed);
                 file(&changed);
+                c::run(&[&[3, 0, 0, 0, 30, 30, 2, 1], changed.as_slice()].concat());
             }
         }
     }
