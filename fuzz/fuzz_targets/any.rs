@@ -9,7 +9,8 @@ use terrane_fuzz::{TARGETS, Target, target};
 static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("TERRANE_FUZZ").unwrap_or_default();
     target(&name).unwrap_or_else(|| {
-        let names = TARGETS.map(|target| target.name).join(", ");
+        let names = TARGETS.iter().map(|target| target.name);
+        let names = names.collect::<Vec<_>>().join(", ");
         eprintln!("TERRANE_FUZZ must be one of {names}, not {name:?}");
         std::process::exit(2);
     })

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use terrane::{Checks, Destination, Plan, Profile, Resources, Settings, Split, Target};
-use terrane_format::{Layer, LocalFile, Method, ParentMask, Reader, Record};
+use terrane_format::{Layer, LocalFile, MemoryLimit, Method, ParentMask, Reader, Record};
+use terrane_fuzz::SIDE;
 use terrane_geo::{
     Affine, CogWriter, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType,
     Storage,
@@ -24,6 +25,11 @@ fn keep(corpus: &Path, target: &str, name: &str, bytes: &[u8]) {
 /// Records, masks and symbols of a golden file.
 fn take_apart(path: &Path, name: &str, corpus: &Path) {
     let reader = Reader::open(Box::new(LocalFile::open(path).unwrap())).unwrap();
+    if let Ok(Some(model)) = reader.embedded_model(MemoryLimit::default())
+        && model.len() < LONG
+    {
+        keep(corpus, "model", name, &model);
+    }
     let pyramid = &reader.header().pyramid;
     for number in 0..pyramid.tiles().min(40) {
         let tile = pyramid.tile(number).unwrap();
@@ -37,6 +43,9 @@ fn take_apart(path: &Path, name: &str, corpus: &Path) {
         ) else {
             continue;
         };
+        if width.max(height) >= SIDE {
+            continue;
+        }
         let name = format!("{name}-{number}");
         let missing = vec![false; window.width.div_ceil(2) * window.height.div_ceil(2)];
         let parent = ParentMask {
@@ -282,7 +291,11 @@ fn main() {
         }
     }
     for target in ["journal", "shard"] {
-        keep(&corpus, target, "cut", &[10, 0, 0, 0]);
-        keep(&corpus, target, "changed", &[0, 60, 0, 1, 90, 0, 7]);
+        for is_mended in [0, 1] {
+            let cut = [is_mended, 10, 0, 0, 0];
+            keep(&corpus, target, &format!("cut-{is_mended}"), &cut);
+            let changed = [is_mended, 0, 60, 0, 1, 90, 0, 7];
+            keep(&corpus, target, &format!("changed-{is_mended}"), &changed);
+        }
     }
 }

@@ -7,13 +7,15 @@ use terrane::{
     Checks, Destination, EncodeProgress, Plan, Resources, Settings, Split, Target, shard_path,
 };
 use terrane_codec::Error as Stopped;
-use terrane_format::Method;
+use terrane_format::{Method, Pyramid};
 use terrane_geo::{
     Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
 };
 
-/// Columns and rows of the raster: four trees of the smallest tiles.
-const SIZE: (usize, usize) = (150, 140);
+use crate::mend_kept::{mend_journal, mend_shard};
+
+/// Columns and rows of the raster: two trees of the smallest tiles, one below the other.
+const SIZE: (usize, usize) = (24, 140);
 const TILE: u16 = 16;
 /// What journals and shards are encoded to.
 const BOUND: Target = Target::MaxError(0.5);
@@ -23,6 +25,7 @@ struct Fixture {
     raster: PathBuf,
     journal: Vec<u8>,
     plan: Plan,
+    pyramid: Pyramid,
     shard: Vec<u8>,
 }
 
@@ -68,7 +71,11 @@ impl Fixture {
         )?;
         let shards = folder.path().join("shards");
         let made = plan.encode(0, &shards, None, Resources::default(), &mut |_| Ok(()))?;
+        let whole = folder.path().join("whole.trn");
+        let out = Output::new(&whole, Existing::Refuse, Kind::Terrain);
+        plan.merge(&shards, &out, None, Resources::default(), &mut |_| Ok(()))?;
         let mut fixture = Self {
+            pyramid: terrane::open(&whole)?.header().pyramid.clone(),
             shard: std::fs::read(made.path)?,
             journal: Vec::new(),
             folder,
@@ -113,11 +120,12 @@ impl Fixture {
     }
 }
 
-/// Bytes with others in their place: an input is a list of offsets of two bytes and values, and how much of the end is cut.
-fn edited(bytes: &[u8], data: &[u8]) -> Vec<u8> {
+/// Bytes with others in their place, and whether checksums are to be mended: an input says that in its first byte, then how
+/// much of the end is cut, and then offsets of two bytes with values.
+fn edited(bytes: &[u8], data: &[u8]) -> (Vec<u8>, bool) {
     let mut bytes = bytes.to_vec();
-    let Some((&cut, edits)) = data.split_first() else {
-        return bytes;
+    let Some((&[choice, cut], edits)) = data.split_first_chunk() else {
+        return (bytes, false);
     };
     for &[low, high, value] in edits.as_chunks::<3>().0 {
         let length = bytes.len().max(1);
@@ -127,29 +135,35 @@ fn edited(bytes: &[u8], data: &[u8]) -> Vec<u8> {
     }
     let cut = usize::from(cut) * bytes.len() / 256;
     bytes.truncate(bytes.len() - cut);
-    bytes
+    (bytes, choice % 2 == 1)
 }
 
-/// Goes on with an encoding whose journal was changed: it ends with a whole file, or with an error.
+/// Goes on with an encoding whose journal was changed: it ends with a whole file, or with an error. One whose checksums
+/// are right is believed, and what comes of it is only read.
 pub(crate) fn go_on(data: &[u8]) {
     let fixture = &*FIXTURE;
     let out = fixture.out();
-    let written = std::fs::write(
-        out.with_extension("trn.journal"),
-        edited(&fixture.journal, data),
-    );
+    let (mut journal, is_mended) = edited(&fixture.journal, data);
+    if is_mended {
+        mend_journal(&fixture.pyramid, &mut journal);
+    }
+    let written = std::fs::write(out.with_extension("trn.journal"), journal);
     assert!(written.is_ok(), "a journal can be written");
     if fixture.encode(&mut |_| Ok(())).is_ok() {
-        check(&out);
+        check(&out, is_mended);
     }
 }
 
-/// Merges a shard that was changed: it ends with a whole file, or with an error.
+/// Merges a shard that was changed, as [`go_on`].
 pub(crate) fn merge(data: &[u8]) {
     let fixture = &*FIXTURE;
     let folder = fixture.folder.path().join("changed");
+    let (mut shard, is_mended) = edited(&fixture.shard, data);
+    if is_mended {
+        mend_shard(&fixture.pyramid, &mut shard);
+    }
     let written = std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(shard_path(&folder, 0), edited(&fixture.shard, data)));
+        .and_then(|()| std::fs::write(shard_path(&folder, 0), shard));
     assert!(written.is_ok(), "a shard can be written");
     let path = fixture.folder.path().join("merged.trn");
     let out = Output::new(&path, Existing::Replace, Kind::Terrain);
@@ -157,7 +171,7 @@ pub(crate) fn merge(data: &[u8]) {
         .plan
         .merge(&folder, &out, None, Resources::default(), &mut |_| Ok(()));
     if merged.is_ok() {
-        check(&path);
+        check(&path, is_mended);
     }
 }
 
@@ -170,9 +184,38 @@ pub(crate) fn encoded(name: &str, target: Target) -> (PathBuf, PathBuf) {
     (fixture.raster.clone(), out)
 }
 
-fn check(path: &Path) {
-    let terrain = terrane::open(path).expect("a file that was made can be opened");
-    let found = terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {});
-    let found = found.expect("a file that was made can be verified");
-    assert!(found.failed.is_empty(), "{:?}", found.failed);
+fn check(path: &Path, is_mended: bool) {
+    let found = terrane::open(path)
+        .and_then(|terrain| terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {}));
+    if !is_mended {
+        let found = found.expect("a file that was made can be opened and verified");
+        assert!(found.failed.is_empty(), "{:?}", found.failed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is not changed stays; what is changed is believed once its checksums are right.
+    #[test]
+    fn kept_trees_are_mended() {
+        type Mend = fn(&Pyramid, &mut [u8]) -> Option<()>;
+        let fixture = &*FIXTURE;
+        for (kept, mend) in [
+            (&fixture.journal, mend_journal as Mend),
+            (&fixture.shard, mend_shard),
+        ] {
+            let mut same = kept.clone();
+            mend(&fixture.pyramid, &mut same);
+            assert!(same == *kept);
+            let mut changed = kept.clone();
+            // In the entries of the first tree.
+            changed[80] ^= 1;
+            let before = changed.clone();
+            mend(&fixture.pyramid, &mut changed);
+            let differing = changed.iter().zip(&before).filter(|(a, b)| a != b);
+            assert!(differing.count() > 20, "a hash is another now");
+        }
+    }
 }

@@ -8,8 +8,9 @@ mod c;
 mod fixture;
 mod memory;
 mod mend;
+mod mend_kept;
 mod served;
 mod targets;
 
 pub use mend::mend;
-pub use targets::{TARGETS, Target, target};
+pub use targets::{SIDE, TARGETS, Target, target};

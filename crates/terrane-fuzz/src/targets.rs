@@ -20,6 +20,8 @@ const MEMORY: MemoryLimit = MemoryLimit { bytes: 256 << 20 };
 const TILES: usize = 24;
 /// Pixels of a tile that are decoded at most; others only cost time.
 const PIXELS: u64 = 1 << 18;
+/// Pixels across of the tiles whose parts are inputs: more only cost time.
+pub const SIDE: u8 = 80;
 /// Pixels across of the windows that are read.
 const ACROSS: usize = 192;
 
@@ -36,7 +38,7 @@ pub struct Target {
 }
 
 /// All kinds.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: &[Target] = &[
     Target {
         name: "head",
         run: head,
@@ -97,7 +99,7 @@ pub const TARGETS: [Target; 14] = [
 
 /// The kind of a name.
 pub fn target(name: &str) -> Option<Target> {
-    TARGETS.into_iter().find(|target| target.name == name)
+    TARGETS.iter().find(|target| target.name == name).copied()
 }
 
 /// A head with its checksum, and the pages of the index.
@@ -161,11 +163,8 @@ fn file(data: &[u8]) {
 /// Sizes that an input states in its first bytes, and the rest.
 fn sized(data: &[u8]) -> Option<([usize; 2], u8, &[u8])> {
     let (&[width, height, choice], rest) = data.split_first_chunk::<3>()?;
-    Some((
-        [usize::from(width) + 1, usize::from(height) + 1],
-        choice,
-        rest,
-    ))
+    let size = [width, height].map(|side| usize::from(side % SIDE) + 1);
+    Some((size, choice, rest))
 }
 
 /// A mask above one of a size, made of bits.
