@@ -81,7 +81,7 @@ fn take_apart(path: &Path, name: &str, corpus: &Path) {
                     );
                     keep(corpus, "coder", &name, &sized(&coded));
                 }
-                Layer::Tokens(_) => {}
+                Layer::Tokens(coded) => keep(corpus, "tokens", &name, &sized(coded)),
             }
         }
     }
@@ -289,6 +289,13 @@ fn main() {
                 .unwrap();
             keep(&corpus, "plan", "plan", &std::fs::read(out).unwrap());
         }
+    }
+    // One channel and four symbols, in each way and each width.
+    for (how, bits) in (0..3).flat_map(|how| [2, 4, 8, 16].map(|bits| (how, bits))) {
+        let head = [0, 3, 0, how, bits, 0, 0, 0, 0, 0, 0, 128, 63, 0, 60];
+        let coded = vec![0x55; usize::from(bits) / 2];
+        let bytes = [&head, coded.as_slice()].concat();
+        keep(&corpus, "tokens", &format!("{how}-{bits}"), &bytes);
     }
     for target in ["journal", "shard"] {
         for is_mended in [0, 1] {

@@ -8,6 +8,7 @@ use terrane_codec::{FileModel, Terrain, TerrainOptions};
 use terrane_context::{Codec, ProbabilityModel, Transform};
 use terrane_format::coder::{AdaptiveBit, Decoder};
 use terrane_format::integers::{self, Prediction};
+use terrane_format::tokens::{Coding, TokenTables, Tokens, alphabet};
 use terrane_format::{MemoryLimit, ParentMask, Reader, Record, Window, mask};
 
 use crate::memory::MemoryFile;
@@ -25,6 +26,8 @@ pub const SIDE: u8 = 80;
 /// Pixels across of the windows that are read.
 const ACROSS: usize = 192;
 
+/// Channels of tokens at most.
+const CHANNELS: usize = 4;
 /// The small model of the golden files.
 const SMALL_MODEL: &[u8] = include_bytes!("../../../conformance/context.safetensors");
 
@@ -58,6 +61,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "coder",
         run: coder,
+    },
+    Target {
+        name: "tokens",
+        run: tokens,
     },
     Target {
         name: "model",
@@ -265,6 +272,38 @@ fn coder(data: &[u8]) {
         }
     }
     let _ = decoder.end();
+}
+
+/// Tokens, by tables that the input states, or by others where those are none.
+fn tokens(data: &[u8]) {
+    let Some(([width, height], choice, bytes)) = sized(data) else {
+        return;
+    };
+    let channels = width % CHANNELS + 1;
+    let stated = |bits: u8| {
+        let numbers = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&pair| u16::from_le_bytes(pair));
+        numbers.take(channels * alphabet(bits)).collect()
+    };
+    let counts = |bits: u8, channel: usize| {
+        let seed = channel + usize::from(choice);
+        let counts = (0..alphabet(bits)).map(|index| (index * 31 + seed) % 17);
+        counts.map(|count| count as u64).collect()
+    };
+    let tables = TokenTables::from_frequencies(channels, stated)
+        .or_else(|_| TokenTables::from_counts(channels, counts));
+    let tables = tables.expect("every count gives a table");
+    let count = channels * height;
+    if let Ok(tokens) = Tokens::parse(bytes, &tables, count) {
+        for coding in [Coding::Shortest, Coding::Tables, Coding::Fixed] {
+            let again = tokens.to_bytes(&tables, coding);
+            let again = again.and_then(|bytes| Tokens::parse(&bytes, &tables, count));
+            assert_eq!(again.ok().as_ref(), Some(&tokens));
+        }
+    }
 }
 
 /// A model of the context codec, which then decodes something.
