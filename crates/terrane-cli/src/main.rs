@@ -4,7 +4,6 @@
 
 mod commands;
 mod output;
-mod points;
 mod progress;
 
 #[cfg(not(feature = "lab"))]

@@ -8,13 +8,14 @@ pub(crate) use terrane::one_line;
 use terrane::plain_lines;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 35] = [
+const SETTINGS: [&str; 36] = [
     "any_extension",
     "base",
     "bbox",
     "bits",
     "bound",
     "bpp",
+    "columns",
     "crs",
     "device",
     "downloads",

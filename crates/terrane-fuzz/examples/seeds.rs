@@ -5,11 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
-use terrane::{Checks, Plan, Settings, Split};
-use terrane_format::{Layer, LocalFile, ParentMask, Reader, Record};
+use terrane::{Checks, Destination, Plan, Profile, Resources, Settings, Split, Target};
+use terrane_format::{Layer, LocalFile, MemoryLimit, Method, ParentMask, Reader, Record};
+use terrane_fuzz::SIDE;
 use terrane_geo::{
-    Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
+    Affine, CogWriter, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType,
+    Storage,
 };
+
+/// Bytes of a file whose inputs are slow.
+const LONG: usize = 64 << 10;
 
 fn keep(corpus: &Path, target: &str, name: &str, bytes: &[u8]) {
     let folder = corpus.join(target);
@@ -20,6 +25,11 @@ fn keep(corpus: &Path, target: &str, name: &str, bytes: &[u8]) {
 /// Records, masks and symbols of a golden file.
 fn take_apart(path: &Path, name: &str, corpus: &Path) {
     let reader = Reader::open(Box::new(LocalFile::open(path).unwrap())).unwrap();
+    if let Ok(Some(model)) = reader.embedded_model(MemoryLimit::default())
+        && model.len() < LONG
+    {
+        keep(corpus, "model", name, &model);
+    }
     let pyramid = &reader.header().pyramid;
     for number in 0..pyramid.tiles().min(40) {
         let tile = pyramid.tile(number).unwrap();
@@ -33,6 +43,9 @@ fn take_apart(path: &Path, name: &str, corpus: &Path) {
         ) else {
             continue;
         };
+        if width.max(height) >= SIDE {
+            continue;
+        }
         let name = format!("{name}-{number}");
         let missing = vec![false; window.width.div_ceil(2) * window.height.div_ceil(2)];
         let parent = ParentMask {
@@ -68,7 +81,7 @@ fn take_apart(path: &Path, name: &str, corpus: &Path) {
                     );
                     keep(corpus, "coder", &name, &sized(&coded));
                 }
-                Layer::Tokens(_) => {}
+                Layer::Tokens(coded) => keep(corpus, "tokens", &name, &sized(coded)),
             }
         }
     }
@@ -91,6 +104,134 @@ fn raster(path: &Path, sample: SampleType, size: (usize, usize)) {
     writer.finish().unwrap();
 }
 
+/// A hill with a lake and a corner without data.
+fn hill(width: usize, height: usize) -> MemoryRaster {
+    let pixels = (0..width * height).map(|pixel| {
+        let (x, y) = ((pixel % width) as f64, (pixel / width) as f64);
+        match (x, y) {
+            (x, y) if x + y < 9.0 => f64::NAN,
+            (x, y) if (x - 20.0).hypot(y - 12.0) < 8.0 => 431.5,
+            _ => (430.0 + (x * 0.3).sin() * 20.0 + (y * 0.17).cos() * 15.0).round() + 0.25,
+        }
+    });
+    let georeference = Georeference::new(
+        Affine::north_up(2_600_000.0, 1_200_000.0, 0.5),
+        Crs::projected(2056, Some(5728)),
+    );
+    let storage = Storage::metres(SampleType::F32, Some(-9999.0));
+    MemoryRaster::new(
+        "hill",
+        Grid::new(width, height, pixels.collect()),
+        georeference,
+        storage,
+    )
+}
+
+/// Short files of many kinds: their model is that of the golden files, or one inside the program.
+fn small_files(golden: &Path, folder: &Path, corpus: &Path) {
+    let model = golden.join("context.safetensors");
+    let targets = [
+        ("bound", Target::MaxError(0.5)),
+        ("rmse", Target::Rmse(1.0)),
+        ("lossless", Target::Lossless),
+    ];
+    for (name, target) in targets {
+        for (kind, method, own) in [
+            ("small", None, false),
+            ("integers", Some(Method::Integers), false),
+            ("own", None, true),
+        ] {
+            let settings = Settings {
+                method,
+                target,
+                profile: Profile::Fast,
+                model: (method.is_none() && !own).then(|| model.clone()),
+                tile: Some(16),
+                ..Settings::default()
+            };
+            let resources = Resources::default();
+            let path = folder.join("small.trn");
+            let destination = Destination {
+                out: Output::new(&path, Existing::Replace, Kind::Terrain),
+                resumable: None,
+                resources,
+            };
+            let prepared = settings.prepare(resources.memory).unwrap();
+            terrane::encode(&hill(45, 37), &prepared, destination, &mut |_| Ok(())).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let name = format!("{kind}-{name}");
+            keep(corpus, "head", &name, &bytes);
+            keep(corpus, "file", &name, &bytes);
+            take_apart(&path, &name, corpus);
+            if kind != "small" {
+                for choices in [[0, 0, 0, 0, 45, 37, 0, 0], [3, 1, 1, 1, 9, 9, 2, 1]] {
+                    let name = format!("{name}-{}", choices[0]);
+                    keep(corpus, "c", &name, &[&choices, bytes.as_slice()].concat());
+                }
+            }
+        }
+    }
+}
+
+/// Requests that the server answers, and one connection of several.
+fn requests(corpus: &Path) {
+    let paths = [
+        "/",
+        "/assets/main.js",
+        "/health",
+        "/metrics",
+        "/catalog.json",
+        "/dem",
+        "/dem.trn",
+        "/dem.tif",
+        "/dem-original/tilejson.json",
+        "/dem/info",
+        "/dem/parts.json",
+        "/dem/profile?line=7.4387,46.9510;7.4424,46.9490&points=50",
+        "/dem/point/7.4405,46.9499",
+        "/dem/contours?interval=10",
+        "/dem/contours/14/8530/5766.mvt?interval=5",
+        "/dem/hillshade/tilejson.json",
+        "/dem/slope/18/136490/92256.png?nodata=white",
+        "/dem/16/34122/23064@2x.webp",
+        "/dem/change/14/8530/5766.png",
+        "/dem/tiles/WebMercatorQuad/14/8530/5766.png?algorithm=terrarium&format=png",
+        "/%2e%2e/%2e%2e/etc/passwd",
+    ];
+    for (index, path) in paths.iter().enumerate() {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        keep(corpus, "http", &format!("get-{index}"), request.as_bytes());
+    }
+    for (name, request) in [
+        (
+            "range",
+            "GET /dem.trn HTTP/1.1\r\nRange: bytes=0-99\r\n\r\n",
+        ),
+        (
+            "tail",
+            "GET /dem.tif HTTP/1.1\r\nRange: bytes=-50\r\nIf-Range: \"a\"\r\n\r\n",
+        ),
+        (
+            "known",
+            "GET /dem HTTP/1.1\r\nIf-None-Match: W/\"a\", *\r\nAccept-Encoding: gzip\r\n\r\n",
+        ),
+        (
+            "two",
+            "HEAD /dem HTTP/1.1\r\n\r\nGET /health HTTP/1.0\r\n\r\n",
+        ),
+        (
+            "body",
+            "POST /dem HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ),
+        (
+            "cors",
+            "OPTIONS /dem HTTP/1.1\r\nOrigin: http://a\r\nAccess-Control-Request-Method: GET\r\n\r\n",
+        ),
+    ] {
+        keep(corpus, "http", name, request.as_bytes());
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (golden, corpus) = (arguments.next().unwrap(), arguments.next().unwrap());
@@ -101,13 +242,31 @@ fn main() {
             continue;
         };
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        keep(&corpus, "head", &name, &bytes);
-        keep(&corpus, "file", &name, &bytes);
+        // Long inputs are slow ones: one with a model inside is enough.
+        if bytes.len() < LONG || name == "context-bound" {
+            keep(&corpus, "head", &name, &bytes);
+            keep(&corpus, "file", &name, &bytes);
+            keep(&corpus, "c", &name, &[&[0; 8], bytes.as_slice()].concat());
+        }
         take_apart(&path, &name, &corpus);
     }
     let model = std::fs::read(golden.join("context.safetensors")).unwrap();
     keep(&corpus, "model", "context", &model);
     let folder = tempfile::tempdir().unwrap();
+    small_files(&golden, folder.path(), &corpus);
+    requests(&corpus);
+    for (index, text) in [
+        "x,y\n2600000.5,1200000.25\n7,8\n",
+        "\u{feff}Lat;id;Lon\n1200000,25;1;2600000,5\n8;2;7\n",
+        "easting\tnorthing\n1e3\t-2\n",
+        "  1   2\n3 4\n",
+        "a,b\n\"1\",2\n",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        keep(&corpus, "points", &index.to_string(), text.as_bytes());
+    }
     for (name, sample, size) in [
         ("f32", SampleType::F32, (40, 30)),
         ("f64", SampleType::F64, (20, 33)),
@@ -131,8 +290,19 @@ fn main() {
             keep(&corpus, "plan", "plan", &std::fs::read(out).unwrap());
         }
     }
+    // One channel and four symbols, in each way and each width.
+    for (how, bits) in (0..3).flat_map(|how| [2, 4, 8, 16].map(|bits| (how, bits))) {
+        let head = [0, 3, 0, how, bits, 0, 0, 0, 0, 0, 0, 128, 63, 0, 60];
+        let coded = vec![0x55; usize::from(bits) / 2];
+        let bytes = [&head, coded.as_slice()].concat();
+        keep(&corpus, "tokens", &format!("{how}-{bits}"), &bytes);
+    }
     for target in ["journal", "shard"] {
-        keep(&corpus, target, "cut", &[10, 0, 0, 0]);
-        keep(&corpus, target, "changed", &[0, 60, 0, 1, 90, 0, 7]);
+        for is_mended in [0, 1] {
+            let cut = [is_mended, 10, 0, 0, 0];
+            keep(&corpus, target, &format!("cut-{is_mended}"), &cut);
+            let changed = [is_mended, 0, 60, 0, 1, 90, 0, 7];
+            keep(&corpus, target, &format!("changed-{is_mended}"), &changed);
+        }
     }
 }

@@ -1,24 +1,31 @@
 //! A small encoding that was stopped, and the shards of a plan: what journals and shards are read by.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use terrane::{
     Checks, Destination, EncodeProgress, Plan, Resources, Settings, Split, Target, shard_path,
 };
 use terrane_codec::Error as Stopped;
+use terrane_format::{Method, Pyramid};
 use terrane_geo::{
     Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
 };
 
-/// Columns and rows of the raster: four tiles of the smallest side.
-const SIZE: (usize, usize) = (300, 280);
+use crate::mend_kept::{mend_journal, mend_shard};
+
+/// Columns and rows of the raster: two trees of the smallest tiles, one below the other.
+const SIZE: (usize, usize) = (24, 140);
+const TILE: u16 = 16;
+/// What journals and shards are encoded to.
+const BOUND: Target = Target::MaxError(0.5);
 
 struct Fixture {
     folder: tempfile::TempDir,
     raster: PathBuf,
     journal: Vec<u8>,
     plan: Plan,
+    pyramid: Pyramid,
     shard: Vec<u8>,
 }
 
@@ -28,9 +35,12 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     Fixture::new().expect("a small raster is encoded in a folder of this machine")
 });
 
-fn settings() -> Settings {
+fn settings(target: Target) -> Settings {
     Settings {
-        target: Target::MaxError(0.5),
+        target,
+        // The quickest: what is fuzzed here is what is around the tiles.
+        method: Some(Method::Integers),
+        tile: Some(TILE),
         ..Settings::default()
     }
 }
@@ -39,8 +49,10 @@ impl Fixture {
     fn new() -> Result<Self, Any> {
         let folder = tempfile::tempdir()?;
         let raster = folder.path().join("hill.tif");
-        let georeference =
-            Georeference::new(Affine::north_up(5e5, 2e5, 1.0), Crs::projected(2056, None));
+        let georeference = Georeference::new(
+            Affine::north_up(2.6e6, 1.2e6, 1.0),
+            Crs::projected(2056, None),
+        );
         let storage = Storage::metres(SampleType::F32, Some(-9999.0));
         let out = Output::new(&raster, Existing::Refuse, Kind::Raster);
         let mut writer = CogWriter::create(&out, SIZE, georeference, storage)?;
@@ -53,13 +65,17 @@ impl Fixture {
         writer.finish()?;
         let plan = Plan::new(
             std::slice::from_ref(&raster),
-            &settings(),
+            &settings(BOUND),
             Split::Shards(1),
             Checks::Time,
         )?;
         let shards = folder.path().join("shards");
         let made = plan.encode(0, &shards, None, Resources::default(), &mut |_| Ok(()))?;
+        let whole = folder.path().join("whole.trn");
+        let out = Output::new(&whole, Existing::Refuse, Kind::Terrain);
+        plan.merge(&shards, &out, None, Resources::default(), &mut |_| Ok(()))?;
         let mut fixture = Self {
+            pyramid: terrane::open(&whole)?.header().pyramid.clone(),
             shard: std::fs::read(made.path)?,
             journal: Vec::new(),
             folder,
@@ -81,26 +97,35 @@ impl Fixture {
         &self,
         progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
     ) -> Result<(), Any> {
+        self.encode_as(&self.out(), BOUND, progress)
+    }
+
+    fn encode_as(
+        &self,
+        out: &Path,
+        target: Target,
+        progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
+    ) -> Result<(), Any> {
         let resources = Resources::default();
         let inputs = [self.raster.clone()];
         let raster = terrane_geo::open(&inputs)?;
-        let out = self.out();
         let destination = Destination {
-            out: Output::new(&out, Existing::Replace, Kind::Terrain),
+            out: Output::new(out, Existing::Replace, Kind::Terrain),
             resumable: Some(&inputs),
             resources,
         };
-        let prepared = settings().prepare(resources.memory)?;
+        let prepared = settings(target).prepare(resources.memory)?;
         terrane::encode(raster.as_ref(), &prepared, destination, progress)?;
         Ok(())
     }
 }
 
-/// Bytes with others in their place: an input is a list of offsets of two bytes and values, and how much of the end is cut.
-fn edited(bytes: &[u8], data: &[u8]) -> Vec<u8> {
+/// Bytes with others in their place, and whether checksums are to be mended: an input says that in its first byte, then how
+/// much of the end is cut, and then offsets of two bytes with values.
+fn edited(bytes: &[u8], data: &[u8]) -> (Vec<u8>, bool) {
     let mut bytes = bytes.to_vec();
-    let Some((&cut, edits)) = data.split_first() else {
-        return bytes;
+    let Some((&[choice, cut], edits)) = data.split_first_chunk() else {
+        return (bytes, false);
     };
     for &[low, high, value] in edits.as_chunks::<3>().0 {
         let length = bytes.len().max(1);
@@ -110,29 +135,35 @@ fn edited(bytes: &[u8], data: &[u8]) -> Vec<u8> {
     }
     let cut = usize::from(cut) * bytes.len() / 256;
     bytes.truncate(bytes.len() - cut);
-    bytes
+    (bytes, choice % 2 == 1)
 }
 
-/// Goes on with an encoding whose journal was changed: it ends with a whole file, or with an error.
+/// Goes on with an encoding whose journal was changed: it ends with a whole file, or with an error. One whose checksums
+/// are right is believed, and what comes of it is only read.
 pub(crate) fn go_on(data: &[u8]) {
     let fixture = &*FIXTURE;
     let out = fixture.out();
-    let written = std::fs::write(
-        out.with_extension("trn.journal"),
-        edited(&fixture.journal, data),
-    );
+    let (mut journal, is_mended) = edited(&fixture.journal, data);
+    if is_mended {
+        mend_journal(&fixture.pyramid, &mut journal);
+    }
+    let written = std::fs::write(out.with_extension("trn.journal"), journal);
     assert!(written.is_ok(), "a journal can be written");
     if fixture.encode(&mut |_| Ok(())).is_ok() {
-        check(&out);
+        check(&out, is_mended);
     }
 }
 
-/// Merges a shard that was changed: it ends with a whole file, or with an error.
+/// Merges a shard that was changed, as [`go_on`].
 pub(crate) fn merge(data: &[u8]) {
     let fixture = &*FIXTURE;
     let folder = fixture.folder.path().join("changed");
+    let (mut shard, is_mended) = edited(&fixture.shard, data);
+    if is_mended {
+        mend_shard(&fixture.pyramid, &mut shard);
+    }
     let written = std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(shard_path(&folder, 0), edited(&fixture.shard, data)));
+        .and_then(|()| std::fs::write(shard_path(&folder, 0), shard));
     assert!(written.is_ok(), "a shard can be written");
     let path = fixture.folder.path().join("merged.trn");
     let out = Output::new(&path, Existing::Replace, Kind::Terrain);
@@ -140,13 +171,51 @@ pub(crate) fn merge(data: &[u8]) {
         .plan
         .merge(&folder, &out, None, Resources::default(), &mut |_| Ok(()));
     if merged.is_ok() {
-        check(&path);
+        check(&path, is_mended);
     }
 }
 
-fn check(path: &std::path::Path) {
-    let terrain = terrane::open(path).expect("a file that was made can be opened");
-    let found = terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {});
-    let found = found.expect("a file that was made can be verified");
-    assert!(found.failed.is_empty(), "{:?}", found.failed);
+/// The raster, and the file that it becomes under a name in a folder that stays.
+pub(crate) fn encoded(name: &str, target: Target) -> (PathBuf, PathBuf) {
+    let fixture = &*FIXTURE;
+    let out = fixture.folder.path().join(name);
+    let made = fixture.encode_as(&out, target, &mut |_| Ok(()));
+    made.expect("a small raster is encoded");
+    (fixture.raster.clone(), out)
+}
+
+fn check(path: &Path, is_mended: bool) {
+    let found = terrane::open(path)
+        .and_then(|terrain| terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {}));
+    if !is_mended {
+        let found = found.expect("a file that was made can be opened and verified");
+        assert!(found.failed.is_empty(), "{:?}", found.failed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is not changed stays; what is changed is believed once its checksums are right.
+    #[test]
+    fn kept_trees_are_mended() {
+        type Mend = fn(&Pyramid, &mut [u8]) -> Option<()>;
+        let fixture = &*FIXTURE;
+        for (kept, mend) in [
+            (&fixture.journal, mend_journal as Mend),
+            (&fixture.shard, mend_shard),
+        ] {
+            let mut same = kept.clone();
+            mend(&fixture.pyramid, &mut same);
+            assert!(same == *kept);
+            let mut changed = kept.clone();
+            // In the entries of the first tree.
+            changed[80] ^= 1;
+            let before = changed.clone();
+            mend(&fixture.pyramid, &mut changed);
+            let differing = changed.iter().zip(&before).filter(|(a, b)| a != b);
+            assert!(differing.count() > 20, "a hash is another now");
+        }
+    }
 }

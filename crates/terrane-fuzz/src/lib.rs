@@ -4,12 +4,13 @@
 //! `fuzz/` runs them with new inputs (`just fuzz TARGET SECONDS`); the tests here run them with the golden files and with
 //! everything that fuzzing has found.
 
-#![forbid(unsafe_code)]
-
+mod c;
 mod fixture;
 mod memory;
 mod mend;
+mod mend_kept;
+mod served;
 mod targets;
 
 pub use mend::mend;
-pub use targets::{TARGETS, Target, target};
+pub use targets::{SIDE, TARGETS, Target, target};

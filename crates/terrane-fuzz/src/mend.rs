@@ -20,7 +20,7 @@ const EXTENT: usize = 20;
 /// Records that are mended at most.
 const RECORDS: usize = 512;
 
-fn number(bytes: &[u8]) -> u64 {
+pub(crate) fn number(bytes: &[u8]) -> u64 {
     let bytes = bytes.iter().rev();
     bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
 }

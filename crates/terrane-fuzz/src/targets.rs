@@ -4,15 +4,16 @@ use std::io::Write;
 use std::sync::LazyLock;
 
 use terrane::MODELS;
-use terrane_codec::{Terrain, TerrainOptions};
+use terrane_codec::{FileModel, Terrain, TerrainOptions};
 use terrane_context::{Codec, ProbabilityModel, Transform};
 use terrane_format::coder::{AdaptiveBit, Decoder};
 use terrane_format::integers::{self, Prediction};
+use terrane_format::tokens::{Coding, TokenTables, Tokens, alphabet};
 use terrane_format::{MemoryLimit, ParentMask, Reader, Record, Window, mask};
 
-use crate::fixture;
 use crate::memory::MemoryFile;
 use crate::mend::{mend, put_crc, record_crc, some_tiles};
+use crate::{c, fixture, served};
 
 /// What one input may take.
 const MEMORY: MemoryLimit = MemoryLimit { bytes: 256 << 20 };
@@ -20,8 +21,15 @@ const MEMORY: MemoryLimit = MemoryLimit { bytes: 256 << 20 };
 const TILES: usize = 24;
 /// Pixels of a tile that are decoded at most; others only cost time.
 const PIXELS: u64 = 1 << 18;
+/// Pixels across of the tiles whose parts are inputs: more only cost time.
+pub const SIDE: u8 = 80;
 /// Pixels across of the windows that are read.
 const ACROSS: usize = 192;
+
+/// Channels of tokens at most.
+const CHANNELS: usize = 4;
+/// The small model of the golden files.
+const SMALL_MODEL: &[u8] = include_bytes!("../../../conformance/context.safetensors");
 
 /// A kind of input.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +41,7 @@ pub struct Target {
 }
 
 /// All kinds.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: &[Target] = &[
     Target {
         name: "head",
         run: head,
@@ -53,6 +61,10 @@ pub const TARGETS: [Target; 11] = [
     Target {
         name: "coder",
         run: coder,
+    },
+    Target {
+        name: "tokens",
+        run: tokens,
     },
     Target {
         name: "model",
@@ -78,11 +90,23 @@ pub const TARGETS: [Target; 11] = [
         name: "shard",
         run: shard,
     },
+    Target {
+        name: "points",
+        run: points,
+    },
+    Target {
+        name: "http",
+        run: http,
+    },
+    Target {
+        name: "c",
+        run: c::run,
+    },
 ];
 
 /// The kind of a name.
 pub fn target(name: &str) -> Option<Target> {
-    TARGETS.into_iter().find(|target| target.name == name)
+    TARGETS.iter().find(|target| target.name == name).copied()
 }
 
 /// A head with its checksum, and the pages of the index.
@@ -99,12 +123,22 @@ fn head(data: &[u8]) {
 
 /// A whole file: everything that can be read of it.
 fn file(data: &[u8]) {
+    static SMALL: LazyLock<Option<FileModel>> =
+        LazyLock::new(|| MODELS.load(SMALL_MODEL, MEMORY).ok());
+    let bytes = mend(data.to_vec());
+    let Ok(reader) = Reader::open(Box::new(MemoryFile(bytes.clone()))) else {
+        return;
+    };
+    // The small model of the golden files need not be inside the file, which keeps inputs short.
+    let named = reader.header().model.as_ref().map(|model| model.sha256);
+    let small = SMALL.as_ref();
+    let small = small.filter(|model| named == Some(model.sha256()));
     let options = TerrainOptions {
         models: MODELS,
-        model: None,
+        model: small.cloned(),
         memory: MEMORY,
     };
-    let Ok(terrain) = Terrain::open(Box::new(MemoryFile(mend(data.to_vec()))), options) else {
+    let Ok(terrain) = Terrain::open(Box::new(MemoryFile(bytes)), options) else {
         return;
     };
     let pyramid = &terrain.header().pyramid;
@@ -136,11 +170,8 @@ fn file(data: &[u8]) {
 /// Sizes that an input states in its first bytes, and the rest.
 fn sized(data: &[u8]) -> Option<([usize; 2], u8, &[u8])> {
     let (&[width, height, choice], rest) = data.split_first_chunk::<3>()?;
-    Some((
-        [usize::from(width) + 1, usize::from(height) + 1],
-        choice,
-        rest,
-    ))
+    let size = [width, height].map(|side| usize::from(side % SIDE) + 1);
+    Some((size, choice, rest))
 }
 
 /// A mask above one of a size, made of bits.
@@ -243,6 +274,38 @@ fn coder(data: &[u8]) {
     let _ = decoder.end();
 }
 
+/// Tokens, by tables that the input states, or by others where those are none.
+fn tokens(data: &[u8]) {
+    let Some(([width, height], choice, bytes)) = sized(data) else {
+        return;
+    };
+    let channels = width % CHANNELS + 1;
+    let stated = |bits: u8| {
+        let numbers = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&pair| u16::from_le_bytes(pair));
+        numbers.take(channels * alphabet(bits)).collect()
+    };
+    let counts = |bits: u8, channel: usize| {
+        let seed = channel + usize::from(choice);
+        let counts = (0..alphabet(bits)).map(|index| (index * 31 + seed) % 17);
+        counts.map(|count| count as u64).collect()
+    };
+    let tables = TokenTables::from_frequencies(channels, stated)
+        .or_else(|_| TokenTables::from_counts(channels, counts));
+    let tables = tables.expect("every count gives a table");
+    let count = channels * height;
+    if let Ok(tokens) = Tokens::parse(bytes, &tables, count) {
+        for coding in [Coding::Shortest, Coding::Tables, Coding::Fixed] {
+            let again = tokens.to_bytes(&tables, coding);
+            let again = again.and_then(|bytes| Tokens::parse(&bytes, &tables, count));
+            assert_eq!(again.ok().as_ref(), Some(&tokens));
+        }
+    }
+}
+
 /// A model of the context codec, which then decodes something.
 fn model(data: &[u8]) {
     let _ = MODELS.load(data, MEMORY);
@@ -257,8 +320,9 @@ fn model(data: &[u8]) {
 /// Symbols for the context codec, by the small model of the golden files.
 fn payload(data: &[u8]) {
     static CODEC: LazyLock<Option<Codec>> = LazyLock::new(|| {
-        let bytes = include_bytes!("../../../conformance/context.safetensors");
-        ProbabilityModel::from_bytes(bytes).ok().map(Codec::new)
+        ProbabilityModel::from_bytes(SMALL_MODEL)
+            .ok()
+            .map(Codec::new)
     });
     let (Some(codec), Some((size, choice, bytes))) = (CODEC.as_ref(), sized(data)) else {
         return;
@@ -317,6 +381,24 @@ fn journal(data: &[u8]) {
 /// A shard that is merged.
 fn shard(data: &[u8]) {
     fixture::merge(data);
+}
+
+/// A table of points.
+fn points(data: &[u8]) {
+    let columns = ("a".to_owned(), "b".to_owned());
+    for columns in [None, Some(&columns)] {
+        let Ok(points) = terrane::parse_points(data, columns) else {
+            continue;
+        };
+        let rows = points.iter().map(|(x, y)| format!("{x:?},{y:?}\n"));
+        let again = terrane::parse_points(rows.collect::<String>().as_bytes(), None);
+        assert_eq!(again.ok(), Some(points));
+    }
+}
+
+/// Requests to the tile server.
+fn http(data: &[u8]) {
+    served::ask(data);
 }
 
 #[cfg(test)]
@@ -390,6 +472,7 @@ pub(crate) mod tests {
                 }
                 head(&changed);
                 file(&changed);
+                c::run(&[&[3, 0, 0, 0, 30, 30, 2, 1], changed.as_slice()].concat());
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`Server`] is given files, bound to an address and answers until it is asked to stop. A request for a tile goes
 //! through these files: `routes` reads it, `limits` finds it a worker, and [`terrane::tiles`] draws it. `ranges` gives out
-//! files by ranges of bytes, also as the `GeoTIFF` of [`terrane::VirtualTiff`]. A [`Site`] is the same map as a folder for a
+//! files by ranges of bytes, also as the `GeoTIFF` of [`terrane::VirtualTiff`]. A [`Direct`] server has no
+//! address and is asked in bytes. A [`Site`] is the same map as a folder for a
 //! host that only hands out files.
 
 #![forbid(unsafe_code)]
@@ -11,6 +12,7 @@ mod assets;
 mod catalogue;
 mod connections;
 mod dataset;
+mod direct;
 mod error;
 mod failure;
 mod limits;
@@ -24,6 +26,7 @@ mod server;
 mod site;
 mod tilejson;
 
+pub use direct::Direct;
 pub use error::Error;
 pub use original::Mismatch;
 pub use server::{Earlier, Listening, Options, Original, Server, ask_to_stop};

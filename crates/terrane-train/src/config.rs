@@ -372,6 +372,38 @@ mod tests {
         assert!(outcomes.iter().all(|&count| count > 300), "{outcomes:?}");
     }
 
+    /// Presets with letters changed, left out and repeated here and there are read or refused.
+    #[test]
+    fn changed_texts_are_read_or_refused() {
+        const LETTERS: &[u8] = b"0123456789-+.eE=[]{}\"'#,\n a";
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let mut outcomes = [0, 0];
+        for name in preset_names() {
+            for _ in 0..300 {
+                let mut text = preset_text(name).unwrap().as_bytes().to_vec();
+                for _ in 0..=random(2) {
+                    let at = random(text.len());
+                    let end = text.len().min(at + 1 + random(20));
+                    match random(3) {
+                        0 => text[at] = LETTERS[random(LETTERS.len())],
+                        1 => drop(text.drain(at..end)),
+                        _ => text.extend_from_within(at..end),
+                    }
+                }
+                if let Ok(text) = std::str::from_utf8(&text) {
+                    outcomes[usize::from(Experiment::parse(text, &[]).is_err())] += 1;
+                }
+            }
+        }
+        assert!(outcomes.iter().all(|&count| count > 50), "{outcomes:?}");
+    }
+
     #[test]
     fn values_that_cannot_be_used_are_named() {
         for (preset, setting, expected) in [

@@ -11,7 +11,6 @@ use terrane_geo::geodesy::parse_epsg;
 use crate::Common;
 use crate::commands::{FileArguments, jobs};
 use crate::output::{print, print_json, table};
-use crate::points;
 
 /// Height, gradient, slope, aspect, Laplacian and curvatures at points of the continuous surface.
 ///
@@ -63,7 +62,7 @@ fn digits(pixel: f64) -> usize {
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let mut points = arguments.at.clone();
     if let Some(path) = &arguments.points {
-        points.extend(points::read(path, arguments.columns.as_ref())?);
+        points.extend(terrane::read_points(path, arguments.columns.as_ref())?);
     }
     if points.is_empty() {
         bail!("no point was given: use --at X,Y or --points FILE.csv");

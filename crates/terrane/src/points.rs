@@ -1,8 +1,8 @@
 //! Points in a table of text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use csv::{Position, ReaderBuilder, Trim};
 
 /// Names of columns that hold an east coordinate and a north coordinate, in the order in which they are looked for.
 const NAMES: [(&str, &str); 7] = [
@@ -15,35 +15,100 @@ const NAMES: [(&str, &str); 7] = [
     ("e", "n"),
 ];
 
-/// Reads the points of a CSV file. A first line that names its columns says which they are; `columns` names others. Without
-/// names the first two are taken.
-pub(crate) fn read(path: &Path, columns: Option<&(String, String)>) -> Result<Vec<(f64, f64)>> {
-    let bytes =
-        std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let text = std::str::from_utf8(&bytes)
-        .with_context(|| format!("{}: not a text in UTF-8", path.display()))?;
-    parse(text, columns).with_context(|| path.display().to_string())
+/// What can be wrong with a table of points.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PointsError {
+    /// The file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The file is wrong.
+    #[error("{}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: Box<Self>,
+    },
+    /// Not a text.
+    #[error("not a text in UTF-8")]
+    NotText(#[from] std::str::Utf8Error),
+    /// Nothing in it.
+    #[error("holds no points")]
+    None,
+    /// Columns that the first line does not name.
+    #[error("the first line does not name the columns {x} and {y}: {line:?}")]
+    NoColumns {
+        /// The column of x.
+        x: String,
+        /// The column of y.
+        y: String,
+        /// The first line.
+        line: String,
+    },
+    /// The first line is neither a point nor names.
+    #[error(
+        "line {number} holds neither two numbers nor the names of columns, such as x,y or lon,lat: {line:?}; `columns` says which they are"
+    )]
+    NoNames {
+        /// The number of the line.
+        number: u64,
+        /// The line.
+        line: String,
+    },
+    /// A line that is not a point.
+    #[error("line {number} does not hold two numbers: {line:?}")]
+    NoPoint {
+        /// The number of the line.
+        number: u64,
+        /// The line.
+        line: String,
+    },
+    /// A table that cannot be read.
+    #[error(transparent)]
+    Table(#[from] csv::Error),
 }
 
-fn parse(text: &str, columns: Option<&(String, String)>) -> Result<Vec<(f64, f64)>> {
+type Result<T> = std::result::Result<T, PointsError>;
+
+/// Reads the points of a CSV file. A first line that names its columns says which they are; `columns` names others. Without
+/// names the first two are taken.
+pub fn read_points(path: &Path, columns: Option<&(String, String)>) -> Result<Vec<(f64, f64)>> {
+    let bytes = std::fs::read(path).map_err(|source| PointsError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse_points(&bytes, columns).map_err(|source| PointsError::File {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// The points of a text, as [`read_points`].
+pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<Vec<(f64, f64)>> {
+    let text = std::str::from_utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().find(|line| !line.trim().is_empty());
-    let first = first.context("holds no points")?;
+    let first = first.ok_or(PointsError::None)?;
     let separator = [';', '\t', ',']
         .into_iter()
         .find(|&separator| first.contains(separator))
         .unwrap_or(' ');
-    let mut rows = csv::ReaderBuilder::new()
+    let mut rows = ReaderBuilder::new()
         .has_headers(false)
         .delimiter(separator as u8)
         .flexible(true)
-        .trim(csv::Trim::All)
+        .trim(Trim::All)
         .from_reader(text.as_bytes());
     let mut points = Vec::new();
     let mut taken = None;
     for row in rows.records() {
         let row = row?;
-        let line = row.position().map_or(0, csv::Position::line);
         let mut cells: Vec<&str> = row.iter().collect();
         if separator == ' ' {
             cells.retain(|cell| !cell.is_empty());
@@ -61,7 +126,7 @@ fn parse(text: &str, columns: Option<&(String, String)>) -> Result<Vec<(f64, f64
                 None => *taken.insert((0, 1)),
             },
         };
-        let number = |column: usize| {
+        let value = |column: usize| {
             let cell = cells.get(column).copied().unwrap_or_default();
             // Where commas do not separate, they may be those of a number.
             let cell = if separator == ',' {
@@ -71,19 +136,27 @@ fn parse(text: &str, columns: Option<&(String, String)>) -> Result<Vec<(f64, f64
             };
             cell.parse().ok().filter(|value: &f64| value.is_finite())
         };
-        match (number(x), number(y)) {
+        let number = row.position().map_or(0, Position::line);
+        let line = || cells.join(",");
+        match (value(x), value(y)) {
             (Some(x), Some(y)) => points.push((x, y)),
-            _ if points.is_empty() && columns.is_none() && taken == Some((0, 1)) => bail!(
-                "line {line} holds neither two numbers nor the names of columns, such as x,y or lon,lat: {:?}; --columns says which they are",
-                cells.join(",")
-            ),
-            _ => bail!(
-                "line {line} does not hold two numbers: {:?}",
-                cells.join(",")
-            ),
+            _ if points.is_empty() && columns.is_none() && taken == Some((0, 1)) => {
+                return Err(PointsError::NoNames {
+                    number,
+                    line: line(),
+                });
+            }
+            _ => {
+                return Err(PointsError::NoPoint {
+                    number,
+                    line: line(),
+                });
+            }
         }
     }
-    ensure!(!points.is_empty(), "holds no points");
+    if points.is_empty() {
+        return Err(PointsError::None);
+    }
     Ok(points)
 }
 
@@ -94,16 +167,15 @@ fn named(cells: &[&str], columns: Option<&(String, String)>) -> Result<Option<(u
             .iter()
             .position(|cell| cell.eq_ignore_ascii_case(name.trim()))
     };
-    if let Some((x, y)) = columns {
-        let both = find(x).zip(find(y));
-        return both.map(Some).with_context(|| {
-            format!(
-                "the first line does not name the columns {x} and {y}: {:?}",
-                cells.join(",")
-            )
-        });
-    }
-    Ok(NAMES.iter().find_map(|(x, y)| find(x).zip(find(y))))
+    let Some((x, y)) = columns else {
+        return Ok(NAMES.iter().find_map(|(x, y)| find(x).zip(find(y))));
+    };
+    let both = find(x).zip(find(y));
+    both.map(Some).ok_or_else(|| PointsError::NoColumns {
+        x: x.clone(),
+        y: y.clone(),
+        line: cells.join(","),
+    })
 }
 
 #[cfg(test)]
@@ -124,11 +196,18 @@ mod tests {
             "  2600000.5   1200000.25\n7 8\n",
             "2600000.5,1200000.25,431.2\n7,8,9\n",
         ] {
-            assert_eq!(parse(text, None).unwrap(), expected, "{text:?}");
+            assert_eq!(
+                parse_points(text.as_bytes(), None).unwrap(),
+                expected,
+                "{text:?}"
+            );
         }
         let columns = ("rechts".to_owned(), "hoch".to_owned());
         let text = "id,Hoch,Rechts\n1,1200000.25,2600000.5\n2,8,7\n";
-        assert_eq!(parse(text, Some(&columns)).unwrap(), expected);
+        assert_eq!(
+            parse_points(text.as_bytes(), Some(&columns)).unwrap(),
+            expected
+        );
     }
 
     #[test]
@@ -142,10 +221,10 @@ mod tests {
             ("", "holds no points"),
             ("x,y\n", "holds no points"),
         ] {
-            let error = format!("{:#}", parse(text, None).unwrap_err());
+            let error = crate::sentence(&parse_points(text.as_bytes(), None).unwrap_err());
             assert!(error.contains(expected), "{text:?}: {error}");
         }
         let columns = ("a".to_owned(), "b".to_owned());
-        assert!(parse("x,y\n1,2\n", Some(&columns)).is_err());
+        assert!(parse_points(b"x,y\n1,2\n", Some(&columns)).is_err());
     }
 }
