@@ -82,8 +82,8 @@ pub(crate) struct CodingArguments {
     /// Store symbols in their width instead of coding them.
     #[arg(long)]
     fixed_width: bool,
-    /// Side of a tile, an even number: larger ones need fewer bits, smaller ones are read sooner. 512 by default for
-    /// the context codec and 256 for the others; the networks take 256. Every thread takes 160 bytes per pixel of a
+    /// Side of a tile, an even number: larger ones need fewer bits, smaller ones are read sooner. 256 by default, and the
+    /// networks take no other. Every thread takes 160 bytes per pixel of a
     /// tile (2.7 GB for one of 4096), and there are no more threads than --memory-limit allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=4096))]
     tile: Option<u16>,
