@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -102,7 +102,7 @@ impl Journal {
         let mut end = HEAD as u64;
         if start.get(MAGIC.len()..) == Some(&fingerprint) {
             // What was cut off in the middle of an entry is written again.
-            while let Some((number, bytes)) = entry(&mut file) {
+            while let Some((number, bytes)) = entry(&mut file).map_err(failed)? {
                 known.insert(number, (end + ENTRY as u64, bytes));
                 end += (ENTRY + bytes) as u64;
             }
@@ -149,17 +149,23 @@ impl Journal {
     }
 }
 
-/// The next entry's number and length, with the file after its tree; `None` at the end.
-fn entry(file: &mut File) -> Option<(u64, usize)> {
+/// The next entry's number and length, with the file after its tree; `None` at the end. What cannot be read is no end:
+/// the trees after it would be lost.
+fn entry(file: &mut File) -> std::io::Result<Option<(u64, usize)>> {
     let mut head = [0; ENTRY];
-    file.read_exact(&mut head).ok()?;
+    match file.read_exact(&mut head) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        outcome => outcome?,
+    }
     let number = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
     let length = u64::from_le_bytes(std::array::from_fn(|index| head[8 + index]));
-    let position = file.stream_position().ok()?;
-    let end = position.checked_add(length)?;
-    if end > file.metadata().ok()?.len() {
-        return None;
+    let end = file.stream_position()?.checked_add(length);
+    let (Some(end), Ok(length)) = (end, usize::try_from(length)) else {
+        return Ok(None);
+    };
+    if end > file.metadata()?.len() {
+        return Ok(None);
     }
-    file.seek(SeekFrom::Start(end)).ok()?;
-    Some((number, usize::try_from(length).ok()?))
+    file.seek(SeekFrom::Start(end))?;
+    Ok(Some((number, length)))
 }

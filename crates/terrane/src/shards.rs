@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use terrane_codec::encode::{Heights, Report};
-use terrane_codec::format::{LocalFile, Window};
+use terrane_codec::format::{ByteSource, LocalFile, Window};
 use terrane_codec::merge::Merge;
 use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
 use terrane_codec::{Measured, Resources, Terrain, TerrainOptions};
@@ -144,12 +144,15 @@ impl Plan {
         let not_heights = heights.not_heights;
         out.flush().map_err(failed)?;
         drop(out);
+        // Before it has its name: nothing fails once it is there.
+        let bytes = file.file().metadata().map_err(failed)?.len();
+        pieces.check_unchanged()?;
         for input in used {
             input.check()?;
         }
         file.commit()?;
         Ok(ShardReport {
-            bytes: length(&path)?,
+            bytes,
             path,
             was_there: false,
             measured,
@@ -222,12 +225,10 @@ impl Plan {
             model: model.map(|(model, _)| model),
             memory: resources.memory,
         };
+        let bytes = source.length()?;
         Terrain::open(source, options)?.reader().check_layout()?;
         file.commit()?;
-        Ok(Merged {
-            bytes: length(path)?,
-            measured,
-        })
+        Ok(Merged { bytes, measured })
     }
 }
 
