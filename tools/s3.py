@@ -9,6 +9,7 @@ import datetime
 import http.client
 import http.server
 import json
+import logging
 import os
 import pathlib
 import subprocess
@@ -96,6 +97,7 @@ class Door(http.server.BaseHTTPRequestHandler):
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     folder = pathlib.Path(tempfile.mkdtemp())
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto = ThreadedMotoServer(port=0, verbose=False)
     moto.start()
     Door.moto = moto.get_host_and_port()[1]

@@ -31,8 +31,12 @@ pub struct Journal {
     known: HashMap<u64, (u64, usize)>,
 }
 
-fn failed(error: std::io::Error) -> Error {
-    Error::Format(error.into())
+/// What the machine said of a journal.
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    |source| Error::JournalIo {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// What tells one encoding from another: the head of its file, how tiles are coded, and its sources.
@@ -58,7 +62,8 @@ fn fingerprint(header: &Header, encoder: &TileEncoder, identity: &str) -> Result
         effort,
         identity,
     );
-    let text = serde_json::to_vec(&settings).map_err(|error| failed(error.into()))?;
+    let text = serde_json::to_vec(&settings)
+        .map_err(|error| Error::Format(std::io::Error::from(error).into()))?;
     Ok(Sha256::digest(text).into())
 }
 
@@ -72,12 +77,13 @@ impl Journal {
         identity: &str,
     ) -> Result<Self, Error> {
         let fingerprint = fingerprint(header, encoder, identity)?;
+        let failed = failed(path);
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .open(path)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let refuse = |reason| Error::Journal {
             path: path.to_owned(),
             reason,
@@ -91,7 +97,7 @@ impl Journal {
         }
         let mut start = Vec::new();
         let mut head = (&file).take(HEAD as u64);
-        head.read_to_end(&mut start).map_err(failed)?;
+        head.read_to_end(&mut start).map_err(&failed)?;
         let said = start.len().min(MAGIC.len());
         if start[..said] != MAGIC[..said] {
             return Err(refuse(
@@ -102,16 +108,16 @@ impl Journal {
         let mut end = HEAD as u64;
         if start.get(MAGIC.len()..) == Some(&fingerprint) {
             // What was cut off in the middle of an entry is written again.
-            while let Some((number, bytes)) = entry(&mut file).map_err(failed)? {
+            while let Some((number, bytes)) = entry(&mut file).map_err(&failed)? {
                 known.insert(number, (end + ENTRY as u64, bytes));
                 end += (ENTRY + bytes) as u64;
             }
         } else {
-            file.set_len(0).map_err(failed)?;
-            file.write_all(&MAGIC).map_err(failed)?;
-            file.write_all(&fingerprint).map_err(failed)?;
+            file.set_len(0).map_err(&failed)?;
+            file.write_all(&MAGIC).map_err(&failed)?;
+            file.write_all(&fingerprint).map_err(&failed)?;
         }
-        file.set_len(end).map_err(failed)?;
+        file.set_len(end).map_err(&failed)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -140,12 +146,12 @@ impl Journal {
         entry.extend((bytes.len() as u64).to_le_bytes());
         entry.extend_from_slice(&bytes);
         let _end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        (&self.file).write_all(&entry).map_err(failed)
+        (&self.file).write_all(&entry).map_err(failed(&self.path))
     }
 
     /// Removes the journal: the file is whole.
     pub fn remove(self) -> Result<(), Error> {
-        std::fs::remove_file(&self.path).map_err(failed)
+        std::fs::remove_file(&self.path).map_err(failed(&self.path))
     }
 }
 

@@ -177,7 +177,8 @@ impl RemoteFile {
         let deadline = Instant::now() + self.timeout;
         let answer = self
             .until(deadline, self.store.get_opts(&self.path, options))
-            .await?;
+            .await
+            .map_err(|error| self.if_shorter(offset, error))?;
         self.check_version(&answer.meta)?;
         if let Some(encoding) = answer.attributes.get(&Attribute::ContentEncoding)
             && !STORED
@@ -206,13 +207,30 @@ impl RemoteFile {
         }
     }
 
+    fn changed(&self) -> Error {
+        self.error("it changed while it was read; open it again")
+    }
+
+    /// What a refusal means where the file had bytes before.
+    fn if_shorter(&self, offset: u64, error: Error) -> Error {
+        let was_there = self
+            .version
+            .get()
+            .is_some_and(|version| offset < version.length);
+        if was_there && error.to_string().contains(" 416 ") {
+            self.changed()
+        } else {
+            error
+        }
+    }
+
     /// Parts of two files are none.
     fn check_version(&self, meta: &ObjectMeta) -> Result<()> {
         let version = Version::of(meta);
         if *self.version.get_or_init(|| Version::of(meta)) == version {
             Ok(())
         } else {
-            Err(self.error("it changed while it was read; open it again"))
+            Err(self.changed())
         }
     }
 

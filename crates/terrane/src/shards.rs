@@ -4,11 +4,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use terrane_codec::encode::{Heights, Report};
-use terrane_codec::format::{ByteSource, LocalFile, Window};
+use terrane_codec::format::{ByteSource, Error as FormatError, LocalFile, Window};
 use terrane_codec::merge::Merge;
 use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
 use terrane_codec::{Measured, Resources, Terrain, TerrainOptions};
-use terrane_geo::{AtomicFile, Existing, Output, Pieces};
+use terrane_geo::{AtomicFile, Existing, Output, Pieces, remove_abandoned};
 
 use crate::encode::failure;
 use crate::input::Input;
@@ -58,6 +58,42 @@ pub struct Merged {
     pub measured: Measured,
 }
 
+/// A file whose errors say which it is: a merge reads many.
+struct NamedFile {
+    path: PathBuf,
+    file: LocalFile,
+}
+
+impl NamedFile {
+    fn open(path: PathBuf) -> std::result::Result<Self, FormatError> {
+        match LocalFile::open(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(error) => Err(named(&path, error)),
+        }
+    }
+}
+
+fn named(path: &Path, error: FormatError) -> FormatError {
+    match error {
+        FormatError::Io(error) => FormatError::Io(std::io::Error::new(
+            error.kind(),
+            format!("{} cannot be read: {error}", path.display()),
+        )),
+        error => error,
+    }
+}
+
+impl ByteSource for NamedFile {
+    fn read(&self, offset: u64, length: usize) -> std::result::Result<Vec<u8>, FormatError> {
+        let bytes = self.file.read(offset, length);
+        bytes.map_err(|error| named(&self.path, error))
+    }
+
+    fn length(&self) -> std::result::Result<u64, FormatError> {
+        self.file.length()
+    }
+}
+
 /// The file of a shard in the folder of all.
 pub fn shard_path(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("shard-{number:06}.trs"))
@@ -90,6 +126,8 @@ impl Plan {
         let pyramid = &header.pyramid;
         let id = self.shard_id(number);
         let path = shard_path(folder, number);
+        // Also where there is nothing left to do.
+        remove_abandoned(folder);
         if let Ok(file) = LocalFile::open(&path)
             && let Ok(shard) = ShardFile::open(Box::new(file), id, pyramid, &area, division.top)
             && let Ok(measured) = shard.check()
@@ -207,11 +245,16 @@ impl Plan {
             resources,
         };
         let target = file.file().try_clone().map_err(failed)?;
-        let (writer, measured) = merge.run(
+        let merged = merge.run(
             BufWriter::new(target),
-            &mut |number| Ok(Box::new(LocalFile::open(&shard_path(folder, number))?)),
+            &mut |number| Ok(Box::new(NamedFile::open(shard_path(folder, number))?)),
             progress,
-        )?;
+        );
+        let (writer, measured) = merged.map_err(|error| match error {
+            // Shards name themselves; what else fails is the file that is written.
+            terrane_codec::Error::Format(FormatError::Io(source)) => failed(source),
+            error => error.into(),
+        })?;
         drop(
             writer
                 .into_inner()

@@ -209,11 +209,14 @@ static int possible(const struct call *call, const long *arguments) {
     if (faults & INTERRUPTED) bits |= 1 << EINTR_KIND;
     if (faults & DESCRIPTOR) bits |= 1 << EMFILE_KIND;
     if (call->length != NONE && arguments[call->length] > 1) bits |= 1 << SHORT;
+    // Only what was written can be lost when it is closed; a folder never is.
+    struct stat found;
+    if (call->number == SYS_close && CALL(SYS_fstat, arguments[0], &found) == 0 && S_ISDIR(found.st_mode)) bits &= ~(1 << EIO_KIND);
     return bits;
 }
 
 // Makes a call, or does not; `is_touched` says whether it was tampered with.
-static long perform(const struct call *call, const long *given, long number, int *is_touched) {
+static long perform(const struct call *call, const long *given, int bits, long number, int *is_touched) {
     long arguments[6];
     memcpy(arguments, given, sizeof arguments);
     if (plan_kind == FULL) {
@@ -223,7 +226,7 @@ static long perform(const struct call *call, const long *given, long number, int
             if (left <= 0) return -ENOSPC;
             arguments[call->length] = left;
         }
-    } else if (number == plan_number && possible(call, given) & 1 << plan_kind) {
+    } else if (number == plan_number && bits & 1 << plan_kind) {
         *is_touched = 1;
         struct timespec time = {0, 30 * 1000 * 1000};
         switch (plan_kind) {
@@ -256,10 +259,9 @@ static long perform(const struct call *call, const long *given, long number, int
 }
 
 // A line of the log; as short as a write that is not torn.
-static void note(const struct call *call, const long *arguments, long number, int is_touched, const char *path) {
+static void note(const struct call *call, int bits, long number, int is_touched, const char *path) {
     char line[4600];
     int length = snprintf(line, sizeof line, "%ld %s %s ", number, call->name, is_touched ? "!" : "-");
-    int bits = possible(call, arguments);
     for (int kind = 0; kind <= KILL; kind++) {
         if (bits & 1 << kind) length += snprintf(line + length, sizeof line - (size_t)length, "%s,", kinds[kind]);
     }
@@ -294,11 +296,12 @@ static void handle(int signal, siginfo_t *info, void *context) {
             result = layer_call(call->number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
         } else {
             int is_touched = 0;
+            int bits = possible(call, arguments);
             long number = __atomic_add_fetch(&counted, 1, __ATOMIC_SEQ_CST);
             // What kills notes nothing afterwards.
-            if (number == plan_number && plan_kind == KILL) note(call, arguments, number, 1, path);
-            result = perform(call, arguments, number, &is_touched);
-            note(call, arguments, number, is_touched, path);
+            if (number == plan_number && plan_kind == KILL) note(call, bits, number, 1, path);
+            result = perform(call, arguments, bits, number, &is_touched);
+            note(call, bits, number, is_touched, path);
         }
     }
 #if defined(__x86_64__)

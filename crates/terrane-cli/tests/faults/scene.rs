@@ -165,7 +165,7 @@ impl Scene {
             && outcome.stderr.trim_end().lines().count() == 1
             && !outcome.stderr.contains("panicked");
         let endings = [
-            ".tif", ".trn", ".trs", ".json", ".fgb", ".pmtiles", ".journal", "map",
+            ".tif", ".trn", ".trs", "json", ".fgb", ".pmtiles", ".journal",
         ];
         if !is_sentence {
             Some("no sentence".to_owned())
@@ -284,7 +284,7 @@ pub(crate) fn writing() -> Vec<Scene> {
         ),
         Scene::new(
             "shard plan",
-            &[small],
+            &[GENERATE],
             "shard plan dem.tif plan.json --tile 16 --shards 2 --hash --jobs 1",
         ),
         Scene::new("decode", &prepare, "decode x.trn out.tif --jobs 1"),
@@ -319,7 +319,6 @@ pub(crate) fn writing() -> Vec<Scene> {
             "diff x.trn y.trn out.tif --overwrite --jobs 1",
         ),
         Scene::new("generate", &[], small),
-        Scene::new("site", &prepare, "site x.trn y.trn map --jobs 1"),
     ]
 }
 

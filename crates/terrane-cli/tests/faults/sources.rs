@@ -9,7 +9,7 @@ use crate::scene::{Files, Scene, files, words};
 use crate::{Extent, layer};
 
 const KINDS: [&str; 3] = ["truncate", "replace", "rewrite"];
-const GENERATE: &str = "--size 140x130 --jobs 1 --progress none --seed";
+const GENERATE: &str = "--size 140x600 --jobs 1 --progress none --seed";
 
 /// A command that reads `dem.tif`, and what it makes of the raster before and after the change.
 struct Sources {
