@@ -71,6 +71,15 @@ impl NamedFile {
             Err(error) => Err(named(&path, error)),
         }
     }
+
+    /// A file that is open, and has another name as yet.
+    fn of(file: std::fs::File, path: &Path) -> std::result::Result<Self, FormatError> {
+        let file = LocalFile::from_file(file).map_err(|error| named(path, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
+    }
 }
 
 fn named(path: &Path, error: FormatError) -> FormatError {
@@ -262,14 +271,15 @@ impl Plan {
         );
         // The index and every entry of it, before anybody trusts the file.
         let written = file.file().try_clone().map_err(failed)?;
-        let source = Box::new(LocalFile::from_file(written)?);
+        let source = NamedFile::of(written, path)?;
         let options = TerrainOptions {
             models: MODELS,
             model: model.map(|(model, _)| model),
             memory: resources.memory,
         };
         let bytes = source.length()?;
-        Terrain::open(source, options)?.reader().check_layout()?;
+        let terrain = Terrain::open(Box::new(source), options)?;
+        terrain.reader().check_layout()?;
         file.commit()?;
         Ok(Merged { bytes, measured })
     }

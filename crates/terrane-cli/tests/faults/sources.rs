@@ -9,7 +9,6 @@ use crate::scene::{Files, Scene, files, words};
 use crate::{Extent, layer};
 
 const KINDS: [&str; 3] = ["truncate", "replace", "rewrite"];
-const GENERATE: &str = "--size 140x600 --jobs 1 --progress none --seed";
 
 /// A command that reads `dem.tif`, and what it makes of the raster before and after the change.
 struct Sources {
@@ -23,22 +22,56 @@ struct Sources {
 /// Two rasters of the same length and time, `dem.tif` and `dem.tif.new`.
 fn rasters(folder: &Path) -> SystemTime {
     let time = SystemTime::now();
-    let make = |name: &str, seed: &str| {
-        let outcome = layer::run_plainly(
-            folder,
-            &words(&format!("generate {name} {GENERATE} {seed}")),
-        );
-        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-        std::fs::read(folder.join(name)).unwrap()
-    };
-    let mut both = [make("dem.tif", "3"), make("other.tif", "4")];
-    std::fs::remove_file(folder.join("other.tif")).unwrap();
-    let length = both.each_ref().map(Vec::len).into_iter().max().unwrap();
-    for (bytes, name) in both.iter_mut().zip(["dem.tif", "dem.tif.new"]) {
-        bytes.resize(length, 0);
-        write(&folder.join(name), bytes, time);
+    for (name, base) in [("dem.tif", 100.0), ("dem.tif.new", 900.0)] {
+        write(&folder.join(name), &plain_tiff(base), time);
     }
     time
+}
+
+/// A GeoTIFF without compression, whose heights lie at the same bytes whatever they are: parts of two would pass for one.
+fn plain_tiff(base: f32) -> Vec<u8> {
+    const WIDTH: u32 = 140;
+    const HEIGHT: u32 = 400;
+    const ROWS: u32 = 16;
+    let strips = HEIGHT / ROWS;
+    let head = 8;
+    // Entries, and the place of the next directory.
+    let lists = head + 2 + 10 * 12 + 4;
+    let heights = lists + 2 * 4 * strips;
+    let strip = WIDTH * ROWS * 4;
+    let mut bytes = b"II*\0".to_vec();
+    bytes.extend(head.to_le_bytes());
+    bytes.extend(10_u16.to_le_bytes());
+    let (short, long) = (3_u16, 4_u16);
+    for (tag, kind, count, value) in [
+        (256_u16, long, 1, WIDTH),
+        (257, long, 1, HEIGHT),
+        (258, short, 1, 32),
+        (259, short, 1, 1),
+        (262, short, 1, 1),
+        (273, long, strips, lists),
+        (277, short, 1, 1),
+        (278, long, 1, ROWS),
+        (279, long, strips, lists + 4 * strips),
+        (339, short, 1, 3),
+    ] {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(u32::to_le_bytes(count));
+        bytes.extend(u32::to_le_bytes(value));
+    }
+    bytes.extend([0; 4]);
+    for index in 0..strips {
+        bytes.extend((heights + index * strip).to_le_bytes());
+    }
+    for _ in 0..strips {
+        bytes.extend(strip.to_le_bytes());
+    }
+    for index in 0..WIDTH * HEIGHT {
+        let (x, y) = ((index % WIDTH) as f32, (index / WIDTH) as f32);
+        bytes.extend((base + 9.0 * (x / 17.0).sin() * (y / 23.0).cos()).to_le_bytes());
+    }
+    bytes
 }
 
 fn write(path: &Path, bytes: &[u8], time: SystemTime) {

@@ -29,7 +29,6 @@ fn ranged(range: &str) -> Vec<u8> {
 /// What a server answers to every request, and what is said of it.
 fn lies() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let first = partial(LENGTH);
-    let chunk = format!("{first}Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n");
     let mut cut = answer(&first, &BODY);
     cut.truncate(cut.len() - 100);
     let gzip = format!("{first}Content-Encoding: gzip\r\n");
@@ -63,14 +62,18 @@ fn lies() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "a part of no number",
             ranged("bytes a-b/c"),
-            "Content-Range",
+            "CONTENT_RANGE",
         ),
         (
             "a part of unknown place",
             answer("HTTP/1.1 206 Partial Content\r\n", &BODY),
             "Content-Range",
         ),
-        ("less than it says", chunk.into_bytes(), "less than it said"),
+        (
+            "less than it says",
+            answer(&first, b"abcd"),
+            "less than it said",
+        ),
         ("a body that is cut", cut, "http"),
         ("gzip", answer(&gzip, &BODY), "another encoding"),
         (
