@@ -220,6 +220,24 @@ bench:
 test-light:
     cargo test -p terrane-cli --no-default-features --test light
 
+# Every call on files of encode, resume, shards, merge, decode and the other commands fails in turn in every way, kills at every call and at
+# hundreds of moments, full disks, rasters that change; counts what was tried. Linux, with a C compiler; quick where TMPDIR is in
+# memory. TERRANE names another program to try.
+test-faults:
+    cargo test -p terrane-cli --no-default-features --test faults -- --include-ignored --nocapture --test-threads 1
+
+# A real S3-compatible server (moto, from PyPI, into the target folder): files are read from it as from the disk; throttling, expired
+# keys, files that change, and what users see then.
+test-s3:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build -p terrane-cli --no-default-features
+    target="${CARGO_TARGET_DIR:-target}"
+    environment="$target/s3"
+    [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+    "$environment/bin/python" -m pip install --quiet 'moto[s3,server]' boto3
+    "$environment/bin/python" tools/s3.py "$target/debug/terrane"
+
 # The Python package: builds it, installs it into an environment of its own below the target folder with everything it works
 # with, and runs its tests and the examples of its documentation. Needs Python 3.10 or newer with venv.
 test-python *arguments: (_test-python "" arguments)

@@ -120,6 +120,15 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A journal that cannot be read or written.
+    #[error("{}: the journal cannot be read or written", path.display())]
+    JournalIo {
+        /// Its file.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A shard that cannot be used.
     #[error("shard {number} {reason}")]
     Shard {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,8 +31,12 @@ pub struct Journal {
     known: HashMap<u64, (u64, usize)>,
 }
 
-fn failed(error: std::io::Error) -> Error {
-    Error::Format(error.into())
+/// What the machine said of a journal.
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    |source| Error::JournalIo {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// What tells one encoding from another: the head of its file, how tiles are coded, and its sources.
@@ -58,7 +62,8 @@ fn fingerprint(header: &Header, encoder: &TileEncoder, identity: &str) -> Result
         effort,
         identity,
     );
-    let text = serde_json::to_vec(&settings).map_err(|error| failed(error.into()))?;
+    let text = serde_json::to_vec(&settings)
+        .map_err(|error| Error::Format(std::io::Error::from(error).into()))?;
     Ok(Sha256::digest(text).into())
 }
 
@@ -72,12 +77,13 @@ impl Journal {
         identity: &str,
     ) -> Result<Self, Error> {
         let fingerprint = fingerprint(header, encoder, identity)?;
+        let failed = failed(path);
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .open(path)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let refuse = |reason| Error::Journal {
             path: path.to_owned(),
             reason,
@@ -91,7 +97,7 @@ impl Journal {
         }
         let mut start = Vec::new();
         let mut head = (&file).take(HEAD as u64);
-        head.read_to_end(&mut start).map_err(failed)?;
+        head.read_to_end(&mut start).map_err(&failed)?;
         let said = start.len().min(MAGIC.len());
         if start[..said] != MAGIC[..said] {
             return Err(refuse(
@@ -102,16 +108,16 @@ impl Journal {
         let mut end = HEAD as u64;
         if start.get(MAGIC.len()..) == Some(&fingerprint) {
             // What was cut off in the middle of an entry is written again.
-            while let Some((number, bytes)) = entry(&mut file) {
+            while let Some((number, bytes)) = entry(&mut file).map_err(&failed)? {
                 known.insert(number, (end + ENTRY as u64, bytes));
                 end += (ENTRY + bytes) as u64;
             }
         } else {
-            file.set_len(0).map_err(failed)?;
-            file.write_all(&MAGIC).map_err(failed)?;
-            file.write_all(&fingerprint).map_err(failed)?;
+            file.set_len(0).map_err(&failed)?;
+            file.write_all(&MAGIC).map_err(&failed)?;
+            file.write_all(&fingerprint).map_err(&failed)?;
         }
-        file.set_len(end).map_err(failed)?;
+        file.set_len(end).map_err(&failed)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -140,26 +146,32 @@ impl Journal {
         entry.extend((bytes.len() as u64).to_le_bytes());
         entry.extend_from_slice(&bytes);
         let _end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        (&self.file).write_all(&entry).map_err(failed)
+        (&self.file).write_all(&entry).map_err(failed(&self.path))
     }
 
     /// Removes the journal: the file is whole.
     pub fn remove(self) -> Result<(), Error> {
-        std::fs::remove_file(&self.path).map_err(failed)
+        std::fs::remove_file(&self.path).map_err(failed(&self.path))
     }
 }
 
-/// The next entry's number and length, with the file after its tree; `None` at the end.
-fn entry(file: &mut File) -> Option<(u64, usize)> {
+/// The next entry's number and length, with the file after its tree; `None` at the end. What cannot be read is no end:
+/// the trees after it would be lost.
+fn entry(file: &mut File) -> std::io::Result<Option<(u64, usize)>> {
     let mut head = [0; ENTRY];
-    file.read_exact(&mut head).ok()?;
+    match file.read_exact(&mut head) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        outcome => outcome?,
+    }
     let number = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
     let length = u64::from_le_bytes(std::array::from_fn(|index| head[8 + index]));
-    let position = file.stream_position().ok()?;
-    let end = position.checked_add(length)?;
-    if end > file.metadata().ok()?.len() {
-        return None;
+    let end = file.stream_position()?.checked_add(length);
+    let (Some(end), Ok(length)) = (end, usize::try_from(length)) else {
+        return Ok(None);
+    };
+    if end > file.metadata()?.len() {
+        return Ok(None);
     }
-    file.seek(SeekFrom::Start(end)).ok()?;
-    Some((number, usize::try_from(length).ok()?))
+    file.seek(SeekFrom::Start(end))?;
+    Ok(Some((number, length)))
 }

@@ -15,8 +15,8 @@ use object_store::client::{
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{
-    ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectStore, ObjectStoreExt,
-    ObjectStoreScheme, RetryConfig,
+    Attribute, ClientConfigKey, ClientOptions, GetOptions, GetRange, HeaderValue, ObjectMeta,
+    ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig,
 };
 use terrane_format::{ByteSource, Error, Result};
 use tokio::runtime::Runtime;
@@ -33,8 +33,13 @@ const MAX_RETRIES: usize = 3;
 const SIDE_BY_SIDE: usize = 32;
 /// A single request has no time of its own; this is as good as none.
 const ENDLESS: Duration = Duration::from_hours(24);
+/// Bytes of what a server says with an error that are read.
+const MAX_SAID: usize = 4096;
 /// Characters of what a server said that are shown.
 const MAX_REASON: usize = 200;
+
+/// Encodings that change no byte; the last is what some tools leave in object stores.
+const STORED: [&str; 3] = ["", "identity", "aws-chunked"];
 
 /// A file behind an address: `https://…`, `s3://…` and what else `object_store` knows. Keys of a store are taken from
 /// the environment, as its own tools do; a name and a password, or a signature after `?`, are sent to the web server
@@ -47,7 +52,29 @@ pub struct RemoteFile {
     timeout: Duration,
     /// There until the file is dropped.
     runtime: Option<Runtime>,
-    length: OnceLock<u64>,
+    /// Of which the first answer was.
+    version: OnceLock<Version>,
+}
+
+/// What tells a file from another under the same address.
+#[derive(Debug, PartialEq, Eq)]
+struct Version {
+    length: u64,
+    /// What the server calls it, or the second of its last change.
+    mark: Option<String>,
+}
+
+impl Version {
+    fn of(meta: &ObjectMeta) -> Self {
+        let time = meta.last_modified.timestamp();
+        Self {
+            length: meta.size,
+            mark: meta
+                .e_tag
+                .clone()
+                .or_else(|| (time > 0).then(|| time.to_string())),
+        }
+    }
 }
 
 impl std::fmt::Debug for RemoteFile {
@@ -93,7 +120,7 @@ impl RemoteFile {
             path,
             timeout: options.timeout,
             runtime: Some(runtime),
-            length: OnceLock::new(),
+            version: OnceLock::new(),
         })
     }
 
@@ -150,19 +177,60 @@ impl RemoteFile {
         let deadline = Instant::now() + self.timeout;
         let answer = self
             .until(deadline, self.store.get_opts(&self.path, options))
-            .await?;
-        self.length.get_or_init(|| answer.meta.size);
+            .await
+            .map_err(|error| self.if_shorter(offset, error))?;
+        self.check_version(&answer.meta)?;
+        if let Some(encoding) = answer.attributes.get(&Attribute::ContentEncoding)
+            && !STORED
+                .iter()
+                .any(|name| encoding.eq_ignore_ascii_case(name))
+        {
+            return Err(self.error("it sent the file in another encoding than it is stored in"));
+        }
+        let expected = answer.range.end.saturating_sub(answer.range.start);
         let mut parts = answer.into_stream();
         let mut bytes = Vec::new();
         loop {
             let earned = Duration::from_secs_f64(bytes.len() as f64 / MIN_RATE);
             let Some(part) = self.until(deadline + earned, parts.try_next()).await? else {
-                return Ok(bytes);
+                // What is missing would pass for the end of the file.
+                return if bytes.len() as u64 == expected {
+                    Ok(bytes)
+                } else {
+                    Err(self.error("it sent less than it said"))
+                };
             };
             if part.len() > length - bytes.len() {
                 return Err(self.error("it sent more than it was asked for"));
             }
             bytes.extend_from_slice(&part);
+        }
+    }
+
+    fn changed(&self) -> Error {
+        self.error("it changed while it was read; open it again")
+    }
+
+    /// What a refusal means where the file had bytes before.
+    fn if_shorter(&self, offset: u64, error: Error) -> Error {
+        let was_there = self
+            .version
+            .get()
+            .is_some_and(|version| offset < version.length);
+        if was_there && error.to_string().contains(" 416 ") {
+            self.changed()
+        } else {
+            error
+        }
+    }
+
+    /// Parts of two files are none.
+    fn check_version(&self, meta: &ObjectMeta) -> Result<()> {
+        let version = Version::of(meta);
+        if *self.version.get_or_init(|| Version::of(meta)) == version {
+            Ok(())
+        } else {
+            Err(self.changed())
         }
     }
 
@@ -197,12 +265,13 @@ impl ByteSource for RemoteFile {
     }
 
     fn length(&self) -> Result<u64> {
-        if let Some(&length) = self.length.get() {
-            return Ok(length);
+        if let Some(version) = self.version.get() {
+            return Ok(version.length);
         }
         let deadline = Instant::now() + self.timeout;
         let meta = self.run(self.until(deadline, self.store.head(&self.path)))?;
-        Ok(*self.length.get_or_init(|| meta.size))
+        self.check_version(&meta)?;
+        Ok(meta.size)
     }
 }
 
@@ -356,14 +425,58 @@ impl Client {
         if let Some(value) = &self.own.authorization {
             request.headers_mut().insert("authorization", value.clone());
         }
+        let is_part = request.headers().contains_key("range");
         let answer = self.inner.execute(request).await?;
+        if is_part && answer.status() == 200 {
+            return Err(refused("it sends whole files only, and no parts of them"));
+        }
+        if has_endless_range(&answer) {
+            // The store would add one to it.
+            return Err(refused("it answers with a range beyond any file"));
+        }
         if answer.status().is_success() {
             return Ok(answer);
         }
         // Whatever a server says with an error would be read to its end, and there may be none.
-        let (head, _) = answer.into_parts();
-        Ok(HttpResponse::from_parts(head, Vec::new().into()))
+        let (head, body) = answer.into_parts();
+        let mut parts = body.bytes_stream();
+        let mut said = Vec::new();
+        while said.len() < MAX_SAID
+            && let Some(Ok(part)) = parts.next().await
+        {
+            said.extend_from_slice(&part);
+        }
+        said.truncate(MAX_SAID);
+        let reason = store_reason(&String::from_utf8_lossy(&said));
+        Ok(HttpResponse::from_parts(head, reason.into_bytes().into()))
     }
+}
+
+/// What an object store says of an error, which it does in XML; of others the status alone is told.
+fn store_reason(said: &str) -> String {
+    let element = |name: &str| {
+        let (_, rest) = said.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once('<')?.0)
+    };
+    match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => format!("{code}, {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// An answer that another try would not mend.
+fn refused(reason: &'static str) -> HttpError {
+    HttpError::new(HttpErrorKind::Decode, std::io::Error::other(reason))
+}
+
+/// Whether a server says that its part of a file ends where no file does.
+fn has_endless_range(answer: &HttpResponse) -> bool {
+    let range = answer.headers().get("content-range");
+    range.is_some_and(|range| {
+        let range = range.to_str().unwrap_or_default();
+        range.contains(&format!("-{}/", u64::MAX))
+    })
 }
 
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'a>>;
@@ -381,6 +494,15 @@ impl HttpService for Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_says_what_is_wrong_in_a_line() {
+        let said = "<?xml version=\"1.0\"?>\n<Error><Code>ExpiredToken</Code>\n<Message>It has expired.</Message></Error>";
+        assert_eq!(store_reason(said), "ExpiredToken, It has expired.");
+        assert_eq!(store_reason("<Code>SlowDown</Code>"), "SlowDown");
+        assert_eq!(store_reason("<html>it <b>broke</b>"), "");
+        assert_eq!(store_reason("<Code>cut"), "");
+    }
 
     #[test]
     fn a_password_is_taken_out_of_the_address_and_sent_as_it_was_meant() {

@@ -36,7 +36,7 @@ pub fn remove_unfinished() {
 }
 
 /// Removes unfinished files of programs that were killed before they could.
-fn remove_abandoned(folder: &Path) {
+pub fn remove_abandoned(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };

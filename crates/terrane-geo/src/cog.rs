@@ -162,8 +162,8 @@ impl CogWriter {
         });
     }
 
-    /// Completes the file and gives it its name.
-    pub fn finish(mut self) -> Result<()> {
+    /// Completes the file and gives it its name; returns its length.
+    pub fn finish(mut self) -> Result<u64> {
         let (width, height) = (self.levels[0].width, self.levels[0].height);
         if self.rows != height {
             return Err(Error::RowCount {
@@ -187,15 +187,16 @@ impl CogWriter {
             levels[level].flush(path, storage, *unit)?;
         }
         let path = self.path.clone();
-        self.assemble().map_err(|source| Error::Io {
+        let length = self.assemble().map_err(|source| Error::Io {
             path,
             action: "be written",
             source,
         })?;
-        self.output.commit()
+        self.output.commit()?;
+        Ok(length)
     }
 
-    fn assemble(&mut self) -> std::io::Result<()> {
+    fn assemble(&mut self) -> std::io::Result<u64> {
         // Blocks stand after all directories, so the size of the directories decides every offset: lay out once for
         // the classic format and, where four gigabytes do not suffice, again for BigTIFF.
         let mut layout = Layout::new(self, Width::Classic);
@@ -219,7 +220,8 @@ impl CogWriter {
                 file.write_all(block.last_chunk::<TRAILER>().unwrap_or(&[0; TRAILER]))?;
             }
         }
-        file.flush()
+        file.flush()?;
+        Ok(layout.end)
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct FileState {
     length: u64,
     /// Where the file system keeps it.
     modified: Option<SystemTime>,
-    identity: Option<(u64, u64)>,
+    identity: Option<Identity>,
 }
 
 impl FileState {
@@ -42,16 +42,29 @@ impl FileState {
     }
 }
 
-/// Device and inode.
+/// What a system knows of a file that no program can set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    /// When its bytes or what is noted of it changed last; a file that is written to in place and given its old time has a
+    /// new one.
+    changed: (i64, i64),
+}
+
 #[cfg(unix)]
 #[expect(clippy::unnecessary_wraps, reason = "not every system has them")]
-fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+fn identity(metadata: &Metadata) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
-    Some((metadata.dev(), metadata.ino()))
+    Some(Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
+    })
 }
 
 #[cfg(not(unix))]
-fn identity(_: &Metadata) -> Option<(u64, u64)> {
+fn identity(_: &Metadata) -> Option<Identity> {
     None
 }
 
@@ -80,6 +93,14 @@ mod tests {
         let later = SystemTime::now() + Duration::from_secs(5);
         file.set_modified(later).unwrap();
         assert!(is_changed(state), "another time");
+
+        // Other bytes of the same length, and the old time.
+        let state = FileState::of(&path).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        std::fs::write(&path, "eight").unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(later).unwrap();
+        assert_eq!(is_changed(state), cfg!(unix), "the old time");
 
         // The same length and time in another file.
         let state = FileState::of(&path).unwrap();

@@ -11,6 +11,7 @@ use tiff_reader::{ByteOrder, Ifd, OpenOptions, ParseBudgets, TiffError, TiffFile
 
 use crate::file_state::FileState;
 use crate::metadata::parse_nodata;
+use crate::output::if_there;
 use crate::sample::Pixel;
 use crate::tag;
 use crate::{
@@ -659,7 +660,7 @@ fn georeference(path: &Path, ifd: &Ifd, crs: Crs) -> Result<Georeference> {
             ));
         }
         _ => {
-            if let Some(world) = world_file(path) {
+            if let Some(world) = world_file(path)? {
                 return Err(unsupported(
                     path,
                     format!("a raster placed by a world file ({})", world.display()),
@@ -712,11 +713,22 @@ fn vertical_scale(ifd: &Ifd, crs: &Crs) -> Option<(f64, f64)> {
     ((scale, offset) != (0.0, 0.0)).then_some((scale, offset))
 }
 
-fn world_file(path: &Path) -> Option<PathBuf> {
-    ["tfw", "tifw", "wld", "TFW"]
-        .iter()
-        .map(|extension| path.with_extension(extension))
-        .find(|file| file.exists())
+fn world_file(path: &Path) -> Result<Option<PathBuf>> {
+    for extension in ["tfw", "tifw", "wld", "TFW"] {
+        let file = path.with_extension(extension);
+        match file.try_exists() {
+            Ok(true) => return Ok(Some(file)),
+            Ok(false) => {}
+            Err(source) => {
+                return Err(Error::Io {
+                    path: file,
+                    action: "be looked at",
+                    source,
+                });
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// GDAL lets files beside the TIFF change its pixels; not reading them must not pass unnoticed.
@@ -726,14 +738,22 @@ fn refuse_sidecars(path: &Path) -> Result<()> {
         name.push(extension);
         PathBuf::from(name)
     };
-    if beside(".msk").exists() {
+    let failed = |source| Error::Io {
+        path: path.to_owned(),
+        action: "be read with the files beside it",
+        source,
+    };
+    if beside(".msk").try_exists().map_err(failed)? {
         return Err(unsupported(
             path,
             "a mask in a file beside it (.msk)",
             REWRITE_ADVICE,
         ));
     }
-    let auxiliary = std::fs::read_to_string(beside(".aux.xml")).unwrap_or_default();
+    let auxiliary = if_there(std::fs::read(beside(".aux.xml"))).map_err(failed)?;
+    let auxiliary = auxiliary.unwrap_or_default();
+    // Whatever its other bytes are.
+    let auxiliary = String::from_utf8_lossy(&auxiliary);
     if ["<NoDataValue", "<Scale>", "<Offset>", "<UnitType"]
         .iter()
         .any(|element| auxiliary.contains(element))

@@ -4,6 +4,7 @@
 //! a folder, or a file of another kind.
 
 use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
@@ -134,11 +135,20 @@ impl<'a> Output<'a> {
     /// Refuses what must not be written to; returns where the file will really be: links are followed.
     pub fn check(&self) -> Result<PathBuf> {
         let path = || self.path.to_owned();
-        let target = follow_links(self.path).ok_or_else(|| Error::NotReplaceable {
+        // What cannot be looked at may be anything, also what must not be replaced.
+        let failed = |source| Error::Io {
             path: path(),
-            what: "a link that leads to itself",
-        })?;
-        let found = std::fs::metadata(&target).ok();
+            action: "be looked at",
+            source,
+        };
+        let target =
+            follow_links(self.path)
+                .map_err(failed)?
+                .ok_or_else(|| Error::NotReplaceable {
+                    path: path(),
+                    what: "a link that leads to itself",
+                })?;
+        let found = if_there(std::fs::metadata(&target)).map_err(failed)?;
         if let Some(found) = &found {
             if found.is_dir() {
                 return Err(Error::IsFolder { path: path() });
@@ -151,7 +161,7 @@ impl<'a> Output<'a> {
             }
         }
         for input in &self.inputs {
-            if is_same_file(&target, input) {
+            if is_one_file(&target, input).map_err(failed)? {
                 return Err(Error::IsInput {
                     path: path(),
                     input: input.to_path_buf(),
@@ -195,36 +205,53 @@ impl<'a> Output<'a> {
     }
 }
 
+/// What was found, or `None` where nothing is there.
+pub(crate) fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// What a path leads to in the end, whether or not something is there; `None` where links lead round in a circle.
-fn follow_links(path: &Path) -> Option<PathBuf> {
+fn follow_links(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_owned();
     // As many as Linux follows.
     for _ in 0..40 {
-        match std::fs::read_link(&path) {
-            Ok(next) => path = folder(&path).join(next),
-            Err(_) => return Some(path),
+        let found = if_there(std::fs::symlink_metadata(&path))?;
+        if !found.is_some_and(|found| found.is_symlink()) {
+            return Ok(Some(path));
         }
+        path = folder(&path).join(std::fs::read_link(&path)?);
     }
-    None
+    Ok(None)
 }
 
-/// Whether two paths are one file or folder, by whatever name or link.
+/// Whether two paths are one file or folder, by whatever name or link; also where that cannot be found out.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    is_one_file(a, b).unwrap_or(true)
+}
+
+fn is_one_file(a: &Path, b: &Path) -> io::Result<bool> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        let identity = |path: &Path| {
-            let metadata = std::fs::metadata(path).ok()?;
-            Some((metadata.dev(), metadata.ino()))
+        let identity = |path: &Path| -> io::Result<_> {
+            let found = if_there(std::fs::metadata(path))?;
+            Ok(found.map(|found| (found.dev(), found.ino())))
         };
-        if let (Some(a), Some(b)) = (identity(a), identity(b)) {
-            return a == b;
+        if let (Some(a), Some(b)) = (identity(a)?, identity(b)?) {
+            return Ok(a == b);
         }
     }
-    match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
+    let real_path = |path: &Path| if_there(std::fs::canonicalize(path));
+    Ok(match (real_path(a)?, real_path(b)?) {
+        (Some(a), Some(b)) => a == b,
         _ => a == b,
-    }
+    })
 }
 
 #[cfg(unix)]

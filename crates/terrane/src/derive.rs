@@ -95,7 +95,8 @@ impl Derivation {
             writer.write_rows(&source.rows(rows, jobs)?)?;
             progress(end, height as u64)?;
         }
-        Ok(writer.finish()?)
+        writer.finish()?;
+        Ok(())
     }
 
     /// The product of every pixel, row by row; NaN where there is none.

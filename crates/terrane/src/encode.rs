@@ -40,6 +40,8 @@ pub struct Encoded {
     /// Pixels of the raster whose value is neither a height nor declared as nodata: infinite, or absurdly large. They
     /// have no data in the file.
     pub not_heights: u64,
+    /// Whether the journal could not be removed, though the file is complete.
+    pub is_journal_left: bool,
 }
 
 /// Encodes a raster.
@@ -51,10 +53,12 @@ pub fn encode(
 ) -> Result<Encoded> {
     let made = make(raster, prepared, destination, progress)?;
     made.file.commit()?;
-    if let Some(journal) = made.journal {
-        journal.remove()?;
-    }
-    Ok(made.encoded)
+    // The file is there, whatever becomes of its journal.
+    let is_removed = made.journal.is_none_or(|journal| journal.remove().is_ok());
+    Ok(Encoded {
+        is_journal_left: !is_removed,
+        ..made.encoded
+    })
 }
 
 /// Encodes a raster to a file that only needs its name.
@@ -97,7 +101,7 @@ pub(crate) fn make(
     Ok(made)
 }
 
-/// What tells sources apart: names, sizes and times.
+/// What tells sources apart: names, sizes and times, also of what no program can set back.
 fn identity(inputs: &[PathBuf]) -> Result<String> {
     let mut text = String::new();
     for path in inputs {
@@ -107,14 +111,25 @@ fn identity(inputs: &[PathBuf]) -> Result<String> {
         };
         let metadata = std::fs::metadata(path).map_err(failed)?;
         text.push_str(&format!(
-            "{} {} {:?};",
+            "{} {} {:?} {:?};",
             path.display(),
             metadata.len(),
-            metadata.modified().map_err(failed)?
+            metadata.modified().map_err(failed)?,
+            changed(&metadata)
         ));
     }
     Ok(text)
 }
+
+/// When the bytes of a file changed last, whatever time it was given since.
+#[cfg(unix)]
+fn changed(metadata: &std::fs::Metadata) -> (i64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.ctime(), metadata.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn changed(_: &std::fs::Metadata) {}
 
 /// The heights of a raster, with a count of those that are none.
 pub(crate) struct RasterHeights<'a> {
@@ -286,6 +301,7 @@ impl Job<'_> {
                 bytes,
                 measured,
                 not_heights: heights.not_heights,
+                is_journal_left: false,
             },
             journal,
         })

@@ -1,6 +1,6 @@
 //! A raster of a plan, and how a worker knows it again.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -45,11 +45,13 @@ fn hash_of(path: &Path) -> Result<String> {
     let mut digest = Sha256::new();
     let mut part = vec![0; 1 << 20];
     loop {
-        let count = file.read(&mut part).map_err(failed)?;
-        if count == 0 {
-            return Ok(hex::encode(digest.finalize()));
+        match file.read(&mut part) {
+            Ok(0) => return Ok(hex::encode(digest.finalize())),
+            Ok(count) => digest.update(&part[..count]),
+            // A signal is no fault of the file.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
         }
-        digest.update(&part[..count]);
     }
 }
 

@@ -4,11 +4,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use terrane_codec::encode::{Heights, Report};
-use terrane_codec::format::{LocalFile, Window};
+use terrane_codec::format::{ByteSource, Error as FormatError, LocalFile, Window};
 use terrane_codec::merge::Merge;
 use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
 use terrane_codec::{Measured, Resources, Terrain, TerrainOptions};
-use terrane_geo::{AtomicFile, Existing, Output, Pieces};
+use terrane_geo::{AtomicFile, Existing, Output, Pieces, remove_abandoned};
 
 use crate::encode::failure;
 use crate::input::Input;
@@ -58,6 +58,51 @@ pub struct Merged {
     pub measured: Measured,
 }
 
+/// A file whose errors say which it is: a merge reads many.
+struct NamedFile {
+    path: PathBuf,
+    file: LocalFile,
+}
+
+impl NamedFile {
+    fn open(path: PathBuf) -> std::result::Result<Self, FormatError> {
+        match LocalFile::open(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(error) => Err(named(&path, error)),
+        }
+    }
+
+    /// A file that is open, and has another name as yet.
+    fn of(file: std::fs::File, path: &Path) -> std::result::Result<Self, FormatError> {
+        let file = LocalFile::from_file(file).map_err(|error| named(path, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
+    }
+}
+
+fn named(path: &Path, error: FormatError) -> FormatError {
+    match error {
+        FormatError::Io(error) => FormatError::Io(std::io::Error::new(
+            error.kind(),
+            format!("{} cannot be read: {error}", path.display()),
+        )),
+        error => error,
+    }
+}
+
+impl ByteSource for NamedFile {
+    fn read(&self, offset: u64, length: usize) -> std::result::Result<Vec<u8>, FormatError> {
+        let bytes = self.file.read(offset, length);
+        bytes.map_err(|error| named(&self.path, error))
+    }
+
+    fn length(&self) -> std::result::Result<u64, FormatError> {
+        self.file.length()
+    }
+}
+
 /// The file of a shard in the folder of all.
 pub fn shard_path(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("shard-{number:06}.trs"))
@@ -90,6 +135,8 @@ impl Plan {
         let pyramid = &header.pyramid;
         let id = self.shard_id(number);
         let path = shard_path(folder, number);
+        // Also where there is nothing left to do.
+        remove_abandoned(folder);
         if let Ok(file) = LocalFile::open(&path)
             && let Ok(shard) = ShardFile::open(Box::new(file), id, pyramid, &area, division.top)
             && let Ok(measured) = shard.check()
@@ -144,12 +191,15 @@ impl Plan {
         let not_heights = heights.not_heights;
         out.flush().map_err(failed)?;
         drop(out);
+        // Before it has its name: nothing fails once it is there.
+        let bytes = file.file().metadata().map_err(failed)?.len();
+        pieces.check_unchanged()?;
         for input in used {
             input.check()?;
         }
         file.commit()?;
         Ok(ShardReport {
-            bytes: length(&path)?,
+            bytes,
             path,
             was_there: false,
             measured,
@@ -204,11 +254,16 @@ impl Plan {
             resources,
         };
         let target = file.file().try_clone().map_err(failed)?;
-        let (writer, measured) = merge.run(
+        let merged = merge.run(
             BufWriter::new(target),
-            &mut |number| Ok(Box::new(LocalFile::open(&shard_path(folder, number))?)),
+            &mut |number| Ok(Box::new(NamedFile::open(shard_path(folder, number))?)),
             progress,
-        )?;
+        );
+        let (writer, measured) = merged.map_err(|error| match error {
+            // Shards name themselves; what else fails is the file that is written.
+            terrane_codec::Error::Format(FormatError::Io(source)) => failed(source),
+            error => error.into(),
+        })?;
         drop(
             writer
                 .into_inner()
@@ -216,18 +271,17 @@ impl Plan {
         );
         // The index and every entry of it, before anybody trusts the file.
         let written = file.file().try_clone().map_err(failed)?;
-        let source = Box::new(LocalFile::from_file(written)?);
+        let source = NamedFile::of(written, path)?;
         let options = TerrainOptions {
             models: MODELS,
             model: model.map(|(model, _)| model),
             memory: resources.memory,
         };
-        Terrain::open(source, options)?.reader().check_layout()?;
+        let bytes = source.length()?;
+        let terrain = Terrain::open(Box::new(source), options)?;
+        terrain.reader().check_layout()?;
         file.commit()?;
-        Ok(Merged {
-            bytes: length(path)?,
-            measured,
-        })
+        Ok(Merged { bytes, measured })
     }
 }
 

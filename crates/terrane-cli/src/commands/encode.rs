@@ -171,8 +171,15 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         bytes: length,
         measured,
         not_heights,
+        is_journal_left,
     } = encoded;
     warn_of(not_heights);
+    if is_journal_left {
+        eprintln!(
+            "terrane: warning: {}.journal is of no use any more and cannot be removed",
+            out.display()
+        );
+    }
     let pixels = measured.pixels;
     let bpp = length as f64 * 8.0 / pixels.max(1) as f64;
     if common.json {

@@ -119,8 +119,7 @@ pub(crate) fn write(
         let row: Vec<f64> = row.iter().map(|&height| f64::from(height)).collect();
         writer.write_rows(&row)?;
     }
-    writer.finish()?;
-    Ok(std::fs::metadata(output.path())?.len())
+    Ok(writer.finish()?)
 }
 
 /// Runs the command.

@@ -4,6 +4,7 @@
 mod conformance;
 mod damage;
 mod extremes;
+mod lying_servers;
 mod overviews;
 mod rates;
 #[cfg(feature = "remote")]

@@ -336,7 +336,7 @@ fn an_address_without_a_file_is_an_error_that_names_it() {
 }
 
 /// A server that does with every request what it is told: the stream, and the request's head.
-fn odd_server(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> String {
+pub(crate) fn odd_server(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     let answer = Arc::new(answer);
@@ -356,7 +356,7 @@ fn odd_server(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> 
 }
 
 /// The head of an answer to a read of the first so many bytes of a file.
-fn partial(length: usize) -> String {
+pub(crate) fn partial(length: usize) -> String {
     format!(
         "HTTP/1.1 206 Partial Content\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\nETag: \"1\"\r\nContent-Range: bytes 0-{}/1000000\r\n",
         length - 1
@@ -364,7 +364,7 @@ fn partial(length: usize) -> String {
 }
 
 /// Reads from a server with a time of a second: what came of it, and how long it took.
-fn read(address: &str, length: usize) -> (Result<Vec<u8>, String>, Duration) {
+pub(crate) fn read(address: &str, length: usize) -> (Result<Vec<u8>, String>, Duration) {
     let started = Instant::now();
     let options = RemoteOptions {
         timeout: Duration::from_secs(1),
