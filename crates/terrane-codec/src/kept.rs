@@ -101,6 +101,10 @@ mod of_target {
 
 // Also where tests run, so that they see it.
 #[cfg(any(test, target_family = "wasm"))]
+#[cfg_attr(
+    not(target_family = "wasm"),
+    expect(unreachable_pub, reason = "others see it on WebAssembly")
+)]
 mod list {
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::Duration;

@@ -1,6 +1,5 @@
 //! An open terrane file.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,8 +44,8 @@ pub struct Terrain {
 
 type TileCache<K, T> = Kept<K, Option<Arc<T>>>;
 
-/// Records that were fetched and are whole.
-type Records = HashMap<LevelTile, Option<Vec<u8>>>;
+/// Records that were fetched and are whole, in the order of their tiles.
+type Records = Vec<(LevelTile, Option<Vec<u8>>)>;
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
 #[cfg_attr(
@@ -306,8 +305,9 @@ impl Terrain {
             source: Box::new(source),
         };
         let read;
-        let bytes = if let Some(bytes) = records.get(&tile) {
-            bytes
+        let fetched = records.binary_search_by_key(&tile, |&(other, _)| other);
+        let bytes = if let Ok(place) = fetched {
+            &records[place].1
         } else {
             let bytes = self.reader.bytes(tile);
             read = bytes.map_err(|error| damaged(error.into()))?;

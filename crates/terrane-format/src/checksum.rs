@@ -11,6 +11,10 @@ pub(crate) use plain::crc32c_append;
 
 // Also where tests run, so that they see it.
 #[cfg(any(test, target_family = "wasm"))]
+#[cfg_attr(
+    not(target_family = "wasm"),
+    expect(unreachable_pub, reason = "others see it on WebAssembly")
+)]
 mod plain {
     /// The polynomial, lowest power first.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
