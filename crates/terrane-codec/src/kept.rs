@@ -231,6 +231,6 @@ mod tests {
         };
     }
 
-    keeps_what_was_used_last!(with_threads, of_target::Kept<u32, u8>);
+    keeps_what_was_used_last!(with_threads, Kept<u32, u8>);
     keeps_what_was_used_last!(on_one_thread, list::Kept<u32, u8>);
 }

@@ -45,7 +45,7 @@ mod tests {
         // RFC 3720, B.4.
         assert_eq!(super::plain::crc32c(&[0; 32]), 0x8a91_36aa);
         let bytes: Vec<u8> = (0..2000_u32)
-            .map(|at| (at * at >> 3).to_le_bytes()[0])
+            .map(|at| ((at * at) >> 3).to_le_bytes()[0])
             .collect();
         for length in [0, 1, 7, 8, 9, 1000, 2000] {
             let bytes = &bytes[..length];

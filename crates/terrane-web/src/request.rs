@@ -118,7 +118,7 @@ impl Request {
     /// Reads what JavaScript wrote.
     pub fn read(bytes: &[u8]) -> Result<Self, RequestError> {
         let mut numbers = Numbers(bytes);
-        let mut request = Self {
+        let request = Self {
             file: numbers.whole("file")?,
             without_system: numbers.whole::<u64>("switch")? > 0,
             epsg: numbers.whole("system")?,
@@ -137,17 +137,21 @@ impl Request {
             height: numbers.whole("height")?,
             ..Self::default()
         };
+        let mut line = Vec::new();
         for _ in 0..numbers.whole::<u64>("corners")? {
-            request.line.push((numbers.next()?, numbers.next()?));
+            line.push((numbers.next()?, numbers.next()?));
         }
         let mut texts = std::str::from_utf8(numbers.0)?.split('\0');
         let mut text = || texts.next().ok_or(RequestError::Short);
-        request.ask = Ask::of(text()?)?;
-        request.definition = text()?.to_owned();
-        request.layer = text()?.to_owned();
-        request.name = text()?.to_owned();
-        request.address = text()?.to_owned();
-        Ok(request)
+        Ok(Self {
+            line,
+            ask: Ask::of(text()?)?,
+            definition: text()?.to_owned(),
+            layer: text()?.to_owned(),
+            name: text()?.to_owned(),
+            address: text()?.to_owned(),
+            ..request
+        })
     }
 }
 
