@@ -15,6 +15,7 @@ pub mod encode;
 mod error;
 mod fill;
 pub mod journal;
+mod kept;
 pub mod kernel;
 mod measured;
 pub mod merge;
@@ -43,6 +44,7 @@ mod tree;
 pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use error::Error;
 pub use fill::fill;
+pub use kept::{Found, Kept};
 pub use measured::{Measured, psnr_db};
 pub use model::{
     BuiltInNetwork, ContextModel, FileModel, ModelError, Models, Networks, Profile, TokenModel,

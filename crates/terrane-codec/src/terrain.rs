@@ -1,13 +1,10 @@
 //! An open terrane file.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use terrane_format::{
     ByteSource, Error as FormatError, Header, LevelTile, LocalFile, MemoryLimit, ModelId, Reader,
     Stored, TileId, Window,
@@ -17,6 +14,7 @@ use crate::Error;
 use crate::address::RemoteOptions;
 #[cfg(feature = "remote")]
 use crate::address::is_address;
+use crate::kept::Kept;
 use crate::model::{FileModel, Models};
 use crate::parallel::in_parallel;
 use crate::resources::Resources;
@@ -47,10 +45,10 @@ pub struct Terrain {
     branches: TileCache<(LevelTile, bool), Branch>,
 }
 
-type TileCache<K, T> = Cache<K, Option<Arc<T>>>;
+type TileCache<K, T> = Kept<K, Option<Arc<T>>>;
 
-/// Records that were fetched and are whole.
-type Records = HashMap<LevelTile, Option<Vec<u8>>>;
+/// Records that were fetched and are whole, in the order of their tiles.
+type Records = Vec<(LevelTile, Option<Vec<u8>>)>;
 
 /// The bytes of a file of this machine or, with the feature `remote`, at an address.
 #[cfg_attr(
@@ -66,20 +64,8 @@ pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>
 }
 
 /// A cache of so many tiles; they are few and large, and a point at a border needs several new ones at once.
-fn tile_cache<K: Eq + Hash, T>(kept: usize) -> TileCache<K, T> {
-    let options = OptionsBuilder::new()
-        .estimated_items_capacity(kept)
-        .weight_capacity(kept as u64)
-        .shards(1)
-        .hot_allocation(0.5)
-        .build()
-        .expect("the capacities are set");
-    Cache::with_options(
-        options,
-        UnitWeighter,
-        DefaultHashBuilder::default(),
-        DefaultLifecycle::default(),
-    )
+fn tile_cache<K: Eq + Hash + Clone, T>(kept: usize) -> TileCache<K, T> {
+    Kept::new(kept as u64, kept, 0.5, |_| 1)
 }
 
 /// What a file needs to be opened.
@@ -203,7 +189,7 @@ impl Terrain {
     pub fn tile(&self, tile: LevelTile) -> Result<Option<Arc<Tile>>, Error> {
         self.time.check()?;
         self.tiles
-            .get_or_insert_with(&tile, || Ok(self.decode(tile)?.map(Arc::new)))
+            .get_or_make(&tile, || Ok(self.decode(tile)?.map(Arc::new)))
     }
 
     /// Decodes a tile without keeping it.
@@ -307,13 +293,13 @@ impl Terrain {
         if let Some(branch) = self.branches.get(&(tile, true)) {
             return Ok(branch);
         }
-        self.branches.get_or_insert_with(&(tile, is_shown), || {
+        self.branches.get_or_make(&(tile, is_shown), || {
             Ok(self.decode_branch(tile, is_shown, records)?.map(Arc::new))
         })
     }
 
     fn has_branch(&self, tile: LevelTile, is_shown: bool) -> bool {
-        self.branches.contains_key(&(tile, true)) || self.branches.contains_key(&(tile, is_shown))
+        self.branches.contains(&(tile, true)) || self.branches.contains(&(tile, is_shown))
     }
 
     fn decode_branch(
@@ -332,8 +318,9 @@ impl Terrain {
             source: Box::new(source),
         };
         let read;
-        let bytes = if let Some(bytes) = records.get(&tile) {
-            bytes
+        let fetched = records.binary_search_by_key(&tile, |&(other, _)| other);
+        let bytes = if let Ok(place) = fetched {
+            &records[place].1
         } else {
             let bytes = self.reader.bytes(tile);
             read = bytes.map_err(|error| damaged(error.into()))?;
@@ -448,12 +435,12 @@ impl Terrain {
             let missing: Vec<LevelTile> = tiles
                 .iter()
                 .copied()
-                .filter(|tile| !self.tiles.contains_key(tile))
+                .filter(|tile| !self.tiles.contains(tile))
                 .collect();
             let records = self.fetch(&missing)?;
             for &tile in tiles {
                 let decode = || Ok(self.decode_from(tile, &records)?.map(Arc::new));
-                let found: Result<_, Error> = self.tiles.get_or_insert_with(&tile, decode);
+                let found: Result<_, Error> = self.tiles.get_or_make(&tile, decode);
                 if let Some(tile) = found? {
                     paste(&tile, window, &mut heights);
                 }

@@ -56,7 +56,8 @@ const SMALLEST: f64 = 0.04;
 
 /// The logistic scale of an index, in steps.
 pub fn scale(index: f64) -> f64 {
-    SMALLEST * (index / PER_OCTAVE as f64).exp2()
+    // Not `exp2`: its table is four kilobytes of a decoder for browsers, which has this function for other things.
+    SMALLEST * 2_f64.powf(index / PER_OCTAVE as f64)
 }
 
 /// The index of a scale that the network's output stands for, as the trainer sees it: with fractions.

@@ -8,11 +8,10 @@ pub enum Error {
     #[error(transparent)]
     Format(#[from] terrane_format::Error),
     /// A model's file cannot be read.
-    #[error("the model is no safetensors file of a context codec: {source}")]
+    #[error("the model is no safetensors file of a context codec: {reason}")]
     Safetensors {
         /// Why.
-        #[source]
-        source: safetensors::SafeTensorError,
+        reason: String,
     },
     /// A model's file lacks something.
     #[error("the model has no {what}")]

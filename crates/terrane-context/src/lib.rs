@@ -15,6 +15,7 @@
     reason = "rows that are worked on together, and a pixel's neighbours"
 )]
 
+mod arrays;
 mod bounded;
 mod codec;
 mod coefficients;
@@ -23,11 +24,13 @@ mod distribution;
 mod draft;
 mod error;
 mod grid;
+mod json;
 mod kernel;
 mod level;
 mod matrix;
 mod model;
 mod network;
+mod packed;
 mod picture;
 mod planes;
 mod quantiser;
@@ -53,6 +56,7 @@ pub use grid::{Area, MARGIN, PHASES};
 pub use matrix::Matrix;
 pub use model::{LayerWeights, ProbabilityModel, WIDTHS_KEY, to_bytes};
 pub use network::{MAX_MAGNITUDE, Network, WEIGHT_UNIT};
+pub use packed::{pack, unpack};
 pub use picture::{Part, Picture};
 pub use planes::{CHANNELS, CONSTANTS, GROUP, Planes};
 pub use quantiser::Quantiser;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, TensorView};
-use safetensors::{SafeTensors, serialize};
+use safetensors::{SafeTensorError, serialize};
 
+use crate::arrays::Arrays;
 use crate::distribution::{Distributions, TABLES, logistic_counts, support};
 use crate::network::{Layer, Network};
 use crate::planes::CONSTANTS;
@@ -14,9 +15,9 @@ use crate::{Error, Result};
 /// The key of the metadata that holds the widths, and so marks a context model's file.
 pub const WIDTHS_KEY: &str = "terrane.context";
 const NAME_KEY: &str = "name";
-const CENTRES: &str = "tables.centre";
-const RADII: &str = "tables.radius";
-const FREQUENCIES: &str = "tables.size";
+pub(crate) const CENTRES: &str = "tables.centre";
+pub(crate) const RADII: &str = "tables.radius";
+pub(crate) const FREQUENCIES: &str = "tables.size";
 /// The weight of the logistic shape against the counts.
 const PRIOR: f64 = 200.0;
 
@@ -43,30 +44,15 @@ pub struct LayerWeights {
 impl ProbabilityModel {
     /// Reads a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let damaged = |source| Error::Safetensors { source };
-        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-        let noted = |key: &str| {
-            metadata
-                .metadata()
-                .as_ref()
-                .and_then(|notes| notes.get(key))
-        };
-        let name = noted(NAME_KEY).cloned().unwrap_or_default();
-        let widths = noted(WIDTHS_KEY);
-        let widths: Widths = widths
-            .and_then(|text| serde_json::from_str(text).ok())
+        let file = Arrays::read(bytes)?;
+        let name = file.note(NAME_KEY).unwrap_or_default().to_owned();
+        let widths = file
+            .note(WIDTHS_KEY)
+            .and_then(Widths::read)
             .filter(Widths::is_sound)
             .ok_or_else(|| missing("sound widths of a context codec"))?;
-        let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
-        let array = |name: &str, dtype: Dtype| {
-            file.tensor(name)
-                .ok()
-                .filter(|tensor| tensor.dtype() == dtype)
-                .map(|tensor| tensor.data().to_vec())
-                .ok_or_else(|| missing(name))
-        };
         let i32s = |name: &str| -> Result<Vec<i32>> {
-            let bytes = array(name, Dtype::I32)?;
+            let bytes = file.array(name, "I32")?;
             let (chunks, _) = bytes.as_chunks::<4>();
             Ok(chunks
                 .iter()
@@ -79,15 +65,13 @@ impl ProbabilityModel {
             .enumerate()
             .map(|(index, shape)| {
                 let constants = if index == 0 { CONSTANTS } else { 0 };
-                let weights: Vec<i8> = array(&format!("{}.weight", shape.name), Dtype::I8)?
-                    .into_iter()
-                    .map(u8::cast_signed)
-                    .collect();
+                let weights = file.array(&format!("{}.weight", shape.name), "I8")?;
+                let weights: Vec<i8> = weights.iter().map(|byte| byte.cast_signed()).collect();
                 let bias = i32s(&format!("{}.bias", shape.name))?;
                 Layer::new(shape.inputs, constants, &weights, &bias)
             })
             .collect::<Result<_>>()?;
-        let frequencies = array(FREQUENCIES, Dtype::U16)?;
+        let frequencies = file.array(FREQUENCIES, "U16")?;
         let (frequencies, _) = frequencies.as_chunks::<2>();
         let frequencies: Vec<u16> = frequencies
             .iter()
@@ -98,7 +82,7 @@ impl ProbabilityModel {
             network: Network::new(widths, layers)?,
             distributions: Distributions::new(
                 &i32s(CENTRES)?,
-                &array(RADII, Dtype::U8)?,
+                file.array(RADII, "U8")?,
                 &frequencies,
             )?,
         })
@@ -190,7 +174,9 @@ pub fn to_bytes(
             le(&layer.bias),
         ));
     }
-    let damaged = |source| Error::Safetensors { source };
+    let damaged = |source: SafeTensorError| Error::Safetensors {
+        reason: source.to_string(),
+    };
     let views = arrays
         .iter()
         .map(|(name, dtype, shape, data)| {

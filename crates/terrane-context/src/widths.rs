@@ -1,6 +1,7 @@
 //! The shape of a network: what trainer, file and codec agree on.
 
 use crate::grid::PHASES;
+use crate::json::Json;
 use crate::planes::{CHANNELS, CONSTANTS, GROUP};
 use crate::wavelet::BANDS;
 
@@ -69,6 +70,26 @@ pub(crate) fn window(radius: isize) -> impl Iterator<Item = [isize; 2]> {
 }
 
 impl Widths {
+    /// The widths that a model's file has as JSON.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let json = Json::read(text.as_bytes())?;
+        let number = |key| json.get(key)?.number();
+        let widths = Self {
+            trunk: number("trunk")?,
+            blocks: number("blocks")?,
+            band: number("band")?,
+            band_blocks: number("band_blocks")?,
+            look: number("look")?,
+            hidden: number("hidden")?,
+            last: number("last")?,
+            dequantiser: number("dequantiser")?,
+            dequantiser_blocks: number("dequantiser_blocks")?,
+            reach: number("reach")?,
+        };
+        // A width that is not known here would change what the network is.
+        (json.object()?.len() == 10).then_some(widths)
+    }
+
     /// Whether a network of these widths can be built.
     pub fn is_sound(&self) -> bool {
         let all = [
@@ -183,6 +204,17 @@ impl Widths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn widths_are_read_as_the_trainer_writes_them() {
+        let text = serde_json::to_string(&SMALLEST).unwrap();
+        assert_eq!(Widths::read(&text), Some(SMALLEST));
+        let more = text.replace('}', ",\"other\":1}");
+        let fewer = text.replace("\"reach\"", "\"rich\"");
+        for text in [&more, &fewer, "{}", "8"] {
+            assert_eq!(Widths::read(text), None, "{text}");
+        }
+    }
 
     const SMALLEST: Widths = Widths {
         trunk: 8,

@@ -4,9 +4,8 @@
     reason = "a head has at most 16 KiB, so every length in it fits"
 )]
 
-use crc32c::crc32c;
-
 use crate::bytes::{Cursor, Put};
+use crate::checksum::crc32c;
 use crate::index::PageLocation;
 use crate::{Error, Method, Pyramid, Result, limits};
 

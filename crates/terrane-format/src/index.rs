@@ -4,9 +4,8 @@
     reason = "counts are bounded by the limits first"
 )]
 
-use crc32c::crc32c;
-
 use crate::bytes::{Cursor, Put};
+use crate::checksum::crc32c;
 use crate::{Error, Result, limits};
 
 /// Where the record of a tile is in the file; a length of 0 is a tile without data.

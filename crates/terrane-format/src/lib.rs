@@ -17,6 +17,7 @@
 //! ```
 
 mod bytes;
+mod checksum;
 pub mod coder;
 pub mod corrections;
 mod error;
@@ -44,6 +45,7 @@ mod tile;
 pub mod tokens;
 mod writer;
 
+pub use checksum::crc32c;
 pub use corrections::Corrections;
 pub use error::{Error, Result};
 pub use flats::Flats;

@@ -8,8 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crc32c::crc32c;
-
+use crate::checksum::crc32c;
 use crate::header::{Extent, Header};
 use crate::index::{PageLocation, TileLocation, TreeLocation};
 use crate::record;

@@ -7,9 +7,8 @@
     reason = "a step that may lose something was rounded to 32 bits when it was chosen"
 )]
 
-use crc32c::{crc32c, crc32c_append};
-
 use crate::bytes::{Cursor, Put};
+use crate::checksum::{crc32c, crc32c_append};
 use crate::corrections::Corrections;
 use crate::integers::{self, Prediction};
 use crate::mask::{self, ParentMask};

@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom, Write};
 
-use crc32c::crc32c;
-
+use crate::checksum::crc32c;
 use crate::header::{Extent, Header, OverviewStatistics, Statistics};
 use crate::index::{PageLocation, TreeLocation, page, trees_per_page};
 use crate::{Error, Result, limits};

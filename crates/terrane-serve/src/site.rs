@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use terrane::tiles::{BlockCache, MapTiles};
+use terrane_codec::context::pack;
 use terrane_codec::{Terrain, shown};
 use terrane_geo::geodesy::definition;
 use terrane_geo::{AtomicFolder, Existing, FolderKind};
 
 use crate::Error;
-use crate::assets::{ASSETS, DECODER, PAGE};
+use crate::assets::{ASSETS, Asset, DECODER, PAGE};
 
 /// What can be replaced by a site: another.
 const KIND: FolderKind = FolderKind {
@@ -31,8 +32,8 @@ const HEAD: &str = "<meta charset=\"utf-8\">\n";
 #[derive(Debug, Default)]
 pub struct Site {
     files: BTreeMap<String, SiteFile>,
-    /// Files of models by their hashes.
-    models: BTreeMap<String, &'static [u8]>,
+    /// Models by their hashes, packed.
+    models: BTreeMap<String, Vec<u8>>,
     /// Definitions of coordinate systems.
     systems: BTreeSet<String>,
 }
@@ -74,8 +75,10 @@ impl Site {
         if let Some(model) = model.filter(|model| model.embedded.is_none()) {
             let known = terrane::MODELS.built_in_bytes(&model.sha256);
             let known = known.filter(|_| !header.method.has_tokens());
-            let bytes = known.ok_or_else(|| Error::NoBrowserModel { file: shown(path) })?;
-            self.models.insert(hex::encode(model.sha256), bytes);
+            let packed = known
+                .and_then(|bytes| pack(bytes).ok())
+                .ok_or_else(|| Error::NoBrowserModel { file: shown(path) })?;
+            self.models.insert(hex::encode(model.sha256), packed);
         }
         // All of a file is read for its parts: not of one that is far away.
         let parts = copied.as_ref().map(|_| {
@@ -139,10 +142,7 @@ impl Site {
             put(&format!("assets/terrane/{}", asset.name), asset.bytes)?;
         }
         for (sha256, bytes) in &self.models {
-            put(
-                &format!("assets/terrane/models/{sha256}.safetensors"),
-                bytes,
-            )?;
+            put(&format!("assets/terrane/models/{sha256}.packed"), bytes)?;
         }
         let systems: String = self.systems.iter().map(String::as_str).collect();
         put("assets/terrane/systems.txt", systems.as_bytes())?;
@@ -179,8 +179,22 @@ impl Site {
             }
         }
         let meta = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n");
-        page.replacen(HEAD, &format!("{HEAD}{meta}"), 1)
+        page.replacen(HEAD, &format!("{HEAD}{meta}{}", preloads()), 1)
     }
+}
+
+/// What the page asks its host for at once: else every script would be found only when the one before it is there.
+fn preloads() -> String {
+    let link = |asset: &Asset| {
+        let kind = match asset.media_type {
+            "application/wasm" => "rel=\"preload\" as=\"fetch\" crossorigin",
+            _ => "rel=\"modulepreload\"",
+        };
+        format!("<link {kind} href=\"assets/terrane/{}\">\n", asset.name)
+    };
+    // Workers load theirs by themselves.
+    let loaded = DECODER.iter().filter(|asset| asset.name != "worker.js");
+    loaded.map(link).collect()
 }
 
 /// Scheme, host and port of an address; nothing of it could end the attribute that it stands in.
@@ -214,6 +228,8 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("assets/main.js"));
+        assert!(page.contains(r#"as="fetch" crossorigin href="assets/terrane/terrane.wasm""#));
+        assert!(page.contains(r#"<link rel="modulepreload" href="assets/terrane/index.js">"#));
         assert_eq!(origin("https://a\"b/dem.trn"), None);
         assert_eq!(origin("dem.trn"), None);
     }

@@ -42,11 +42,11 @@ class Server {
 
 /** A folder that `terrane site` wrote. */
 class Site {
-  constructor(files, { open, protocol }, { addProtocol }) {
+  constructor(files, { open, protocol }) {
     this.files = files;
     this.open = open;
+    this.protocol = protocol;
     this.terrains = {};
-    addProtocol("terrane", protocol);
   }
 
   terrain(name) {
@@ -85,10 +85,23 @@ class Site {
   }
 }
 
-/** What this page is about: `{ names, source }`. */
-export const connect = async (maplibregl) => {
+const find = async () => {
   const { tiles } = await fetchJson("catalog.json");
   const names = Object.keys(tiles).filter((name) => !tiles[name].is_original);
   if (!names.some((name) => tiles[name].file)) return { names, source: new Server() };
-  return { names, source: new Site(tiles, await import("./terrane/index.js"), maplibregl) };
+  const source = new Site(tiles, await import("./terrane/index.js"));
+  // What fails here fails again where it is waited for.
+  source.terrain(names[0]).catch(() => {});
+  return { names, source };
+};
+
+// The page loads this script before the map's library, which is large: files are found and decoders start meanwhile.
+const found = find();
+found.catch(() => {});
+
+/** What this page is about: `{ names, source }`. */
+export const connect = async ({ addProtocol }) => {
+  const { names, source } = await found;
+  if (source.protocol) addProtocol("terrane", source.protocol);
+  return { names, source };
 };

@@ -12,6 +12,17 @@ export const asset = async (name) => {
   return new Uint8Array(await answer.arrayBuffer());
 };
 
+/** The module, fetched and compiled. */
+export const compile = async (name) => {
+  const address = new URL(`./${name}`, import.meta.url);
+  if (address.protocol !== "file:" && WebAssembly.compileStreaming) {
+    // Compiled while it is read; a host that names another type for it, or refuses, is asked again below.
+    const found = await WebAssembly.compileStreaming(fetch(address)).catch(() => null);
+    if (found) return found;
+  }
+  return WebAssembly.compile(await asset(name));
+};
+
 let systems;
 
 /** The definition of a coordinate system as PROJ writes it; `undefined` where nobody knows it. */
@@ -27,7 +38,7 @@ const models = new Map();
 /** The file of the model that has a hash. */
 export const model = (sha256) => {
   if (!models.has(sha256)) {
-    const found = asset(`models/${sha256}.safetensors`).catch((error) => {
+    const found = asset(`models/${sha256}.packed`).catch((error) => {
       models.delete(sha256);
       throw new Error(`the file needs the model ${sha256}, and this package has none of this hash: give it as \`model\``, { cause: error });
     });

@@ -1,6 +1,46 @@
-// The WebAssembly module: one request at a time, as JSON, and its answer.
+// The WebAssembly module: one request at a time, and its answer.
 
-const KINDS = ["failed", "text", "bytes", "needed"];
+const KINDS = ["failed", "value", "bytes", "needed"];
+
+/** The numbers of a request in their order, of which an interval may be none; and its texts. */
+const NUMBERS = ["file", "without_system", "epsg", "z", "x", "y", "side", "interval", "longitude", "latitude", "count", "level", "column", "row", "width", "height"];
+const TEXTS = ["ask", "definition", "layer", "name", "address"];
+
+/** A request as the module reads it. */
+const written = (request, encoder) => {
+  const { line = [] } = request;
+  const numbers = NUMBERS.map((name) => Number(request[name] ?? (name === "interval" ? NaN : 0)));
+  const bytes = new Uint8Array(new Float64Array([...numbers, line.length, ...line.flat()]).buffer);
+  const texts = encoder.encode(TEXTS.map((name) => request[name] ?? "").join("\0"));
+  const all = new Uint8Array(bytes.length + texts.length);
+  all.set(bytes);
+  all.set(texts, bytes.length);
+  return all;
+};
+
+/** A value that the module wrote. */
+const read = (bytes, decoder) => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  let at = 0;
+  const take = (count) => (at += count) - count;
+  const length = () => view.getUint32(take(4), true);
+  const text = () => {
+    const count = length();
+    const start = take(count);
+    return decoder.decode(bytes.subarray(start, start + count));
+  };
+  const kinds = {
+    0: () => null,
+    t: () => true,
+    f: () => false,
+    n: () => view.getFloat64(take(8), true),
+    s: text,
+    a: () => Array.from({ length: length() }, () => value()),
+    o: () => Object.fromEntries(Array.from({ length: length() }, () => [text(), value()])),
+  };
+  const value = () => kinds[String.fromCharCode(bytes[take(1)])]();
+  return value();
+};
 
 /** The library of map projections reads numbers by JavaScript's functions, whose names end in a hash. */
 const imports = (module, text) => {
@@ -38,8 +78,7 @@ export class Decoder {
     const { memory, answer, answer_length } = this.#exports;
     const bytes = new Uint8Array(memory.buffer, answer(), answer_length());
     if (KINDS[kind] === "bytes") return { kind: "bytes", value: bytes.slice() };
-    const text = this.#decoder.decode(bytes);
-    return { kind: KINDS[kind], value: KINDS[kind] === "failed" ? text : JSON.parse(text) };
+    return { kind: KINDS[kind], value: KINDS[kind] === "failed" ? this.#decoder.decode(bytes) : read(bytes, this.#decoder) };
   }
 
   /** Gives parts of a file; `length` is that of the file, where it is known. */
@@ -58,7 +97,7 @@ export class Decoder {
 
   /** Answers a request: `{ kind, value }`. */
   ask(request) {
-    this.#fill(this.#encoder.encode(JSON.stringify(request)));
+    this.#fill(written(request, this.#encoder));
     return this.#answer(this.#exports.ask());
   }
 

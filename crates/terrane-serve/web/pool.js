@@ -1,7 +1,7 @@
 // Workers, each with a decoder of its own; without workers, as in Node, one decoder here.
 
 import { Decoder } from "./decoder.js";
-import { asset } from "./assets.js";
+import { compile } from "./assets.js";
 
 /** Requests that a worker has at a time: one that it works on, and the next. */
 const AT_ONCE = 2;
@@ -10,7 +10,7 @@ let module;
 
 /** The module, fetched and compiled once for all workers. */
 const compiled = () => {
-  module ??= asset("terrane.wasm").then((bytes) => WebAssembly.compile(bytes));
+  module ??= compile("terrane.wasm");
   module.catch(() => { module = undefined; });
   return module;
 };
@@ -35,9 +35,8 @@ class Place {
   opened = new Map();
 
   async #start() {
-    const module = await compiled();
     if (typeof Worker === "undefined") {
-      const decoder = await Decoder.create(module);
+      const decoder = await Decoder.create(await compiled());
       return { post: ({ id, ...message }) => queueMicrotask(() => {
         try {
           this.#done({ id, ...decoder.handle(message) });
@@ -49,6 +48,11 @@ class Place {
     const worker = startWorker();
     worker.onmessage = ({ data }) => this.#done(data);
     worker.onerror = (event) => this.#break(event.message || "its script cannot be loaded");
+    // Its script is loaded while the module is compiled.
+    const module = await compiled().catch((error) => {
+      worker.terminate();
+      throw error;
+    });
     worker.postMessage({ module });
     return { post: (message) => worker.postMessage(message), stop: () => worker.terminate() };
   }
@@ -96,7 +100,9 @@ class Place {
 }
 
 const cores = globalThis.navigator?.hardwareConcurrency ?? 4;
-const places = Array.from({ length: typeof Worker === "undefined" ? 1 : Math.min(4, Math.max(2, cores - 1)) }, () => new Place());
+/** A core is left to the page, which draws meanwhile. */
+const count = typeof Worker === "undefined" ? 1 : Math.min(4, Math.max(1, cores - 1));
+const places = Array.from({ length: count }, () => new Place());
 
 /** The decoder for a tile: neighbours share what they decode, and so a worker. */
 export const placeOf = (x = 0, y = 0) => places[((x >> 1) + 3 * (y >> 1)) % places.length];

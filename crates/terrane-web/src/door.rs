@@ -5,11 +5,13 @@
 
 use std::cell::RefCell;
 
-use crate::{Answer, Session};
+use serde_json::Value;
+
+use crate::{Answer, Request, Session, value};
 
 /// Answers, as JavaScript counts them.
 const FAILED: u32 = 0;
-const TEXT: u32 = 1;
+const VALUE: u32 = 1;
 const BYTES: u32 = 2;
 const NEEDED: u32 = 3;
 
@@ -24,13 +26,19 @@ thread_local! {
     static DOOR: RefCell<Door> = RefCell::default();
 }
 
+fn written(value: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    value::write(&mut bytes, value);
+    bytes
+}
+
 impl Door {
     fn say(&mut self, answer: Answer) -> u32 {
         let (kind, bytes) = match answer {
             Answer::Failed(sentence) => (FAILED, sentence.into_bytes()),
-            Answer::Text(value) => (TEXT, value.to_string().into_bytes()),
+            Answer::Value(value) => (VALUE, written(&value)),
             Answer::Bytes(bytes) => (BYTES, bytes),
-            Answer::Needed(value) => (NEEDED, value.to_string().into_bytes()),
+            Answer::Needed(value) => (NEEDED, written(&value)),
         };
         self.answer = bytes;
         kind
@@ -54,8 +62,11 @@ pub(crate) extern "C" fn buffer(length: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ask() -> u32 {
     DOOR.with_borrow_mut(|door| {
-        let request = std::mem::take(&mut door.buffer);
-        let answer = door.session.ask(&request);
+        let bytes = std::mem::take(&mut door.buffer);
+        let answer = match Request::read(&bytes) {
+            Ok(request) => door.session.ask(request),
+            Err(error) => Answer::Failed(error.to_string()),
+        };
         door.say(answer)
     })
 }
@@ -79,7 +90,7 @@ pub(crate) extern "C" fn give(file: u32, offset: f64, length: f64) {
 pub(crate) extern "C" fn model() -> u32 {
     DOOR.with_borrow_mut(|door| {
         let bytes = std::mem::take(&mut door.buffer);
-        let answer = door.session.load(&bytes);
+        let answer = door.session.load(bytes);
         door.say(answer)
     })
 }

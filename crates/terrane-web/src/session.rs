@@ -1,6 +1,5 @@
 //! Open files, and what is answered about them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,7 +8,8 @@ use terrane::tiles::{
     BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, MapTiles, Nodata, TileError, TileRequest,
 };
 use terrane::{Terrain, describe, sentence};
-use terrane_codec::{FileModel, Models, TerrainOptions};
+use terrane_codec::context::unpack;
+use terrane_codec::{FileModel, ModelError, Models, TerrainOptions};
 use terrane_geo::GeodesyError;
 use terrane_geo::geodesy::define;
 
@@ -30,8 +30,8 @@ const MAX_POINTS: usize = 100_000;
 /// What is answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// JSON.
-    Text(Value),
+    /// Texts, numbers and what is made of them.
+    Value(Value),
     /// Pixels or heights.
     Bytes(Vec<u8>),
     /// What must be given before this is asked again: `parts` of the file, each an offset and a length; the `model` of
@@ -44,8 +44,6 @@ pub enum Answer {
 /// What went wrong, or is missing.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("the request cannot be read: {0}")]
-    Request(#[from] serde_json::Error),
     #[error("there is no open file {0}")]
     NoFile(u32),
     #[error("there is no layer {0:?}")]
@@ -72,7 +70,7 @@ enum Failure {
     #[error(transparent)]
     Terrain(#[from] terrane_codec::Error),
     #[error(transparent)]
-    Model(#[from] terrane_codec::ModelError),
+    Model(#[from] ModelError),
 }
 
 impl Failure {
@@ -116,16 +114,17 @@ impl File {
 
 /// Open files and what they share.
 pub struct Session {
-    files: HashMap<u32, File>,
-    models: HashMap<[u8; 32], FileModel>,
+    /// By the numbers that JavaScript chose; they are few.
+    files: Vec<(u32, File)>,
+    models: Vec<FileModel>,
     cache: Arc<BlockCache>,
 }
 
 impl Default for Session {
     fn default() -> Self {
         Self {
-            files: HashMap::new(),
-            models: HashMap::new(),
+            files: Vec::new(),
+            models: Vec::new(),
             cache: Arc::new(BlockCache::new(BLOCK_BYTES)),
         }
     }
@@ -135,32 +134,29 @@ impl Session {
     /// Takes a part of a file, and the file's length where it is known.
     pub fn give(&mut self, file: u32, offset: u64, bytes: Vec<u8>, length: Option<u64>) {
         // A file that was closed meanwhile needs nothing.
-        if let Some(file) = self.files.get(&file) {
+        if let Ok(file) = self.file(file) {
             file.source.give(offset, bytes, length);
         }
     }
 
-    /// Takes the file of a model.
-    pub fn load(&mut self, bytes: &[u8]) -> Answer {
-        match Models::NONE.load(bytes, MEMORY) {
+    /// Takes the file of a model, as it is or packed.
+    pub fn load(&mut self, bytes: Vec<u8>) -> Answer {
+        let whole = unpack(bytes).map_err(ModelError::from);
+        match whole.and_then(|bytes| Models::NONE.load(&bytes, MEMORY)) {
             Ok(model) => {
                 let sha256 = model.sha256();
-                self.models.insert(sha256, model);
-                Answer::Text(json!({ "sha256": hex::encode(sha256) }))
+                self.models.push(model);
+                Answer::Value(json!({ "sha256": hex::encode(sha256) }))
             }
             Err(error) => Answer::Failed(sentence(&error)),
         }
     }
 
-    /// Answers a request, which is JSON.
-    pub fn ask(&mut self, request: &[u8]) -> Answer {
-        let request: Request = match serde_json::from_slice(request) {
-            Ok(request) => request,
-            Err(error) => return Answer::Failed(sentence(&Failure::from(error))),
-        };
+    /// Answers a request.
+    pub fn ask(&mut self, request: Request) -> Answer {
         let number = request.file;
         let outcome = self.answer(request);
-        let source = self.files.get(&number).map(|file| file.source.clone());
+        let source = self.file(number).ok().map(|file| file.source.clone());
         match outcome {
             Err(error) if error.is_pending() => {
                 let parts = source.map(|source| source.take_missing());
@@ -184,7 +180,9 @@ impl Session {
     }
 
     fn file(&self, number: u32) -> Result<&File> {
-        self.files.get(&number).ok_or(Failure::NoFile(number))
+        let mut files = self.files.iter();
+        let found = files.find(|(other, _)| *other == number);
+        found.map(|(_, file)| file).ok_or(Failure::NoFile(number))
     }
 
     fn map(&self, number: u32) -> Result<&MapTiles> {
@@ -192,12 +190,12 @@ impl Session {
     }
 
     fn answer(&mut self, request: Request) -> Result<Answer> {
-        let text = |value: Value| Ok(Answer::Text(value));
+        let text = |value: Value| Ok(Answer::Value(value));
         let file = request.file;
         match request.ask {
             Ask::Open => text(self.open(file, request.without_system)?),
             Ask::Close => {
-                self.files.remove(&file);
+                self.files.retain(|(other, _)| *other != file);
                 text(Value::Null)
             }
             Ask::Define => {
@@ -243,7 +241,7 @@ impl Session {
                 check("the points of a profile", request.count, 2, MAX_POINTS)?;
                 let map = self.map(file)?;
                 let profile = map.profile(&request.line, request.count, Deadline::NONE)?;
-                text(serde_json::to_value(profile)?)
+                text(json!(profile))
             }
             Ask::Window => {
                 let window = Window {
@@ -260,7 +258,12 @@ impl Session {
     }
 
     fn open(&mut self, number: u32, without_system: bool) -> Result<Value> {
-        let file = self.files.entry(number).or_default();
+        if self.file(number).is_err() {
+            self.files.push((number, File::default()));
+        }
+        let mut files = self.files.iter_mut();
+        let found = files.find(|(other, _)| *other == number);
+        let (_, file) = found.ok_or(Failure::NoFile(number))?;
         let terrain = if let Some(terrain) = &file.terrain {
             terrain.clone()
         } else {
@@ -297,13 +300,14 @@ impl Session {
 }
 
 /// Opens a file whose head is here, with the model that it names.
-fn open_terrain(source: &Later, models: &HashMap<[u8; 32], FileModel>) -> Result<Terrain> {
+fn open_terrain(source: &Later, models: &[FileModel]) -> Result<Terrain> {
     let reader = Reader::open(Box::new(source.clone())).map_err(terrane_codec::Error::from)?;
     let mut model = None;
     if let Some(id) = &reader.header().model
         && !reader.header().method.has_tokens()
     {
-        model = models.get(&id.sha256).cloned();
+        let mut known = models.iter();
+        model = known.find(|model| model.sha256() == id.sha256).cloned();
         if model.is_none() && id.embedded.is_none() {
             return Err(Failure::NoModel(hex::encode(id.sha256)));
         }
@@ -346,9 +350,9 @@ mod tests {
     const HEIGHTS: &[u8] = include_bytes!("../../../conformance/context-bound/heights.f64");
 
     /// Asks until nothing is missing, as JavaScript does; how often bytes were given, and the answer.
-    fn ask(session: &mut Session, request: &Value) -> (usize, Answer) {
+    fn ask(session: &mut Session, request: &Request) -> (usize, Answer) {
         for round in 0.. {
-            let answer = session.ask(request.to_string().as_bytes());
+            let answer = session.ask(request.clone());
             let Answer::Needed(needed) = &answer else {
                 return (round, answer);
             };
@@ -365,16 +369,25 @@ mod tests {
     #[test]
     fn what_is_missing_is_asked_for_until_all_is_here() {
         let mut session = Session::default();
-        let (rounds, answer) = ask(&mut session, &json!({ "ask": "open", "file": 1 }));
-        let Answer::Text(info) = answer else {
+        let open = Request {
+            file: 1,
+            ..Request::default()
+        };
+        let (rounds, answer) = ask(&mut session, &open);
+        let Answer::Value(info) = answer else {
             panic!("{answer:?}");
         };
         assert!((1..=4).contains(&rounds), "{rounds}");
         // It has no code of a coordinate system: no map, but heights.
         assert!(info["not_on_map"].is_string(), "{info}");
-        let window = json!({
-            "ask": "window", "file": 1, "width": info["width"], "height": info["height"],
-        });
+        let size = |key: &str| info[key].as_u64().unwrap() as usize;
+        let window = Request {
+            ask: Ask::Window,
+            file: 1,
+            width: size("width"),
+            height: size("height"),
+            ..Request::default()
+        };
         let (_, answer) = ask(&mut session, &window);
         let Answer::Bytes(bytes) = answer else {
             panic!("{answer:?}");
@@ -387,25 +400,55 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_a_sentence() {
         let mut session = Session::default();
+        let request = |ask| Request {
+            ask,
+            side: 256,
+            count: 2,
+            ..Request::default()
+        };
         for (request, part) in [
-            ("", "cannot be read"),
-            ("{\"ask\":\"fly\"}", "cannot be read"),
             (
-                "{\"ask\":\"tile\",\"file\":7,\"side\":256}",
+                Request {
+                    file: 7,
+                    ..request(Ask::Tile)
+                },
                 "no open file 7",
             ),
-            ("{\"ask\":\"tile\",\"side\":99999}", "side of a tile"),
-            ("{\"ask\":\"profile\",\"line\":[],\"count\":2}", "corners"),
             (
-                "{\"ask\":\"define\",\"epsg\":64900,\"definition\":\"+proj=no\"}",
+                Request {
+                    side: 99_999,
+                    ..request(Ask::Tile)
+                },
+                "side of a tile",
+            ),
+            (request(Ask::Profile), "corners"),
+            (
+                Request {
+                    epsg: 64_900,
+                    definition: "+proj=no".into(),
+                    ..request(Ask::Define)
+                },
                 "64900",
             ),
         ] {
-            let Answer::Failed(sentence) = session.ask(request.as_bytes()) else {
-                panic!("{request}");
+            let Answer::Failed(sentence) = session.ask(request.clone()) else {
+                panic!("{request:?}");
             };
-            assert!(sentence.contains(part), "{request}: {sentence}");
+            assert!(sentence.contains(part), "{request:?}: {sentence}");
         }
-        assert!(matches!(session.load(b"no model"), Answer::Failed(_)));
+        assert!(matches!(
+            session.load(b"no model".to_vec()),
+            Answer::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn a_model_is_taken_as_it_is_and_packed() {
+        let model = include_bytes!("../../../conformance/context.safetensors");
+        let packed = terrane_codec::context::pack(model).unwrap();
+        let mut session = Session::default();
+        let answer = session.load(model.to_vec());
+        assert!(matches!(answer, Answer::Value(_)), "{answer:?}");
+        assert_eq!(session.load(packed), answer);
     }
 }

@@ -104,7 +104,7 @@ impl Axis {
         Self {
             at,
             first: tile_at * side,
-            size: f64::from(depth).exp2(),
+            size: 2_f64.powi(depth.into()),
         }
     }
 
@@ -225,7 +225,7 @@ impl Extended {
 
     /// The heights where an overview has its pixels, so many levels above the finest of its storey.
     pub(crate) fn shown(&self, depth: u8, transform: Transform) -> Vec<f64> {
-        let taps = taps(0.5 - 0.5 / f64::from(depth).exp2(), transform);
+        let taps = taps(0.5 - 0.5 / 2_f64.powi(depth.into()), transform);
         let across = self.across();
         let (width, height) = (self.columns.len(), self.rows.len());
         let (misses, down) = (self.columns.misses(taps), self.rows.misses(taps));

@@ -65,6 +65,32 @@ pub(super) fn parameter<'a>(definition: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|part| part.strip_prefix(key))
 }
 
+/// The number that a parameter of a definition is.
+pub(super) fn number(text: &str) -> Option<f64> {
+    #[cfg(not(target_family = "wasm"))]
+    return text.parse().ok();
+    #[cfg(target_family = "wasm")]
+    return plain_number(text);
+}
+
+/// The same of digits and a point among them, to the last place but one. The standard library's reader of numbers has a table
+/// of ten kilobytes, which a decoder for browsers would hold for this alone.
+#[cfg(any(test, target_family = "wasm"))]
+fn plain_number(text: &str) -> Option<f64> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let places = i32::try_from(fraction.len()).ok()?;
+    if !is_digits(whole) || !is_digits(fraction) || places > 22 {
+        return None;
+    }
+    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
+    Some(sign * (digits as f64 / 10_f64.powi(places)))
+}
+
 /// The code of a name such as `EPSG:4326`.
 pub fn parse_epsg(name: &str) -> Result<u16, GeodesyError> {
     let code = name
@@ -81,7 +107,7 @@ pub fn unit_m(epsg: u16) -> Option<f64> {
         parameter(&definition, "+to_meter="),
         parameter(&definition, "+units="),
     ) {
-        (Some(metres), _) => metres.parse().ok(),
+        (Some(metres), _) => number(metres),
         (None, Some("us-ft")) => Some(1200.0 / 3937.0),
         (None, Some("ft")) => Some(0.3048),
         (None, Some("m")) => Some(1.0),
@@ -105,6 +131,34 @@ mod tests {
         assert_eq!(is_geographic(4326), Some(true));
         assert_eq!(is_geographic(4647), Some(false));
         assert_eq!(is_geographic(1), None);
+    }
+
+    #[test]
+    fn numbers_of_definitions_are_read_without_the_standard_library() {
+        let mut count = 0;
+        for epsg in 1..u16::MAX {
+            let Some(definition) = definition(epsg) else {
+                continue;
+            };
+            let is_used = |key: &str| key == "+to_meter=" || definition.contains("+proj=merc");
+            for key in ["+to_meter=", "+k=", "+k_0=", "+lat_ts=", "+y_0="] {
+                let Some(text) = parameter(&definition, key).filter(|_| is_used(key)) else {
+                    continue;
+                };
+                let (ours, theirs) = (plain_number(text).unwrap(), number(text).unwrap());
+                let apart = (ours - theirs).abs();
+                assert!(
+                    apart <= f64::EPSILON * theirs.abs(),
+                    "EPSG:{epsg} {key}{text}"
+                );
+                count += 1;
+            }
+        }
+        assert!(count > 50, "{count}");
+        for text in ["", ".", "-", "1e3", "0x1", "1.2.3", "99999999999999999999"] {
+            assert_eq!(plain_number(text), None, "{text}");
+        }
+        assert_eq!(plain_number("-41.5"), Some(-41.5));
     }
 
     /// So that a program without the database has the systems of one with it.

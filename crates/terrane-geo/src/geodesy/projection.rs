@@ -5,12 +5,27 @@ use proj4rs::transform::transform;
 
 use super::GeodesyError;
 use super::epsg::definition;
+#[cfg(any(test, target_family = "wasm"))]
+use super::epsg::parameter;
 
 /// The conversion of points from one system to another.
 #[derive(Debug)]
 pub struct Projection {
     from: Proj,
     to: Proj,
+}
+
+/// Projections that the decoder for browsers has: those of all systems of EPSG but one, that of Guam of 1963. What others
+/// need is taken out of the module (`just web`).
+#[cfg(any(test, target_family = "wasm"))]
+const IN_BROWSERS: [&str; 17] = [
+    "aea", "cass", "cea", "eqc", "eqearth", "geocent", "laea", "lcc", "longlat", "merc", "omerc",
+    "poly", "somerc", "stere", "sterea", "tmerc", "utm",
+];
+
+#[cfg(any(test, target_family = "wasm"))]
+fn is_in_browsers(definition: &str) -> bool {
+    parameter(definition, "+proj=").is_some_and(|name| IN_BROWSERS.contains(&name))
 }
 
 /// Systems whose shift of datum the library leaves out, or gets wrong by a decimetre and more compared with PROJ.
@@ -32,6 +47,13 @@ fn system(epsg: u16) -> Result<Proj, GeodesyError> {
 pub(super) fn parse(epsg: u16, definition: &str) -> Result<Proj, GeodesyError> {
     if is_shifted_wrongly(definition) {
         return Err(GeodesyError::Inexact { epsg });
+    }
+    #[cfg(target_family = "wasm")]
+    if !is_in_browsers(definition) {
+        return Err(GeodesyError::Unsupported {
+            epsg,
+            reason: "its projection is not in this decoder".into(),
+        });
     }
     Proj::from_proj_string(definition).map_err(|error| GeodesyError::Unsupported {
         epsg,
@@ -116,6 +138,15 @@ mod tests {
                 "EPSG:{epsg}: {ours_longitude} {ours_latitude} instead of {longitude} {latitude}"
             );
         }
+    }
+
+    #[test]
+    fn browsers_have_the_projections_of_all_systems_but_one() {
+        let missing = (1..u16::MAX).filter(|&epsg| {
+            Projection::new(4326, Some(epsg)).is_ok()
+                && !definition(epsg).is_some_and(|definition| is_in_browsers(&definition))
+        });
+        assert_eq!(missing.collect::<Vec<u16>>(), [3993]);
     }
 
     #[test]

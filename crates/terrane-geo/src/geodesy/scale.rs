@@ -1,7 +1,7 @@
 //! Metres on the ground per unit of a map.
 
 use super::GeodesyError;
-use super::epsg::{definition, parameter, unit_m};
+use super::epsg::{definition, number, parameter, unit_m};
 use crate::{Affine, Crs, CrsKind, HeightUnit};
 
 /// A degree of latitude in the mean, on a sphere of the Earth's size.
@@ -46,8 +46,7 @@ impl GroundScale {
         if parameter(definition, "+proj=") != Some("merc") {
             return Ok(Self::Constant(unit_m));
         }
-        let number =
-            |key: &str| parameter(definition, key).and_then(|text| text.parse::<f64>().ok());
+        let number = |key: &str| parameter(definition, key).and_then(number);
         let parallel = number("+lat_ts=").map(|latitude| latitude.to_radians().cos());
         Ok(Self::Mercator {
             unit_m,

@@ -99,6 +99,18 @@ test("golden files decode to their heights, in every bit", async () => {
   assert.ok(count > 10, `${count} golden files`);
 });
 
+test("packed models are those of their hashes", async () => {
+  const { Decoder } = await import(pathToFileURL(join(process.env.PACKAGE, "decoder.js")));
+  const decoder = await Decoder.create(await WebAssembly.compile(readFileSync(join(process.env.PACKAGE, "terrane.wasm"))));
+  const names = readdirSync(join(process.env.PACKAGE, "models"));
+  assert.equal(names.length, 3);
+  for (const name of names) {
+    const packed = readFileSync(join(process.env.PACKAGE, "models", name));
+    assert.deepEqual(decoder.model(packed), { kind: "value", value: { sha256: name.split(".")[0] } });
+    assert.equal(decoder.model(packed.subarray(0, packed.length / 2)).kind, "failed");
+  }
+});
+
 test("a file of tokens is refused with a sentence", async () => {
   const file = await openAsBlob(join(project, "conformance/tokens-int8/input.trn"));
   await assert.rejects(open(file), /holds tokens/);

@@ -1,6 +1,6 @@
 //! Lines through a block of cells.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::vertex::{add_between, crossing, saddle};
@@ -66,11 +66,16 @@ pub fn trace<F: Field>(
         .enumerate()
         .map(|(index, segment)| (segment.from, index))
         .collect();
-    let ends: HashSet<Crossing> = segments.iter().map(|segment| segment.to).collect();
+    let mut is_led_to = vec![false; segments.len()];
+    for segment in &segments {
+        if let Some(&following) = next.get(&segment.to) {
+            is_led_to[following] = true;
+        }
+    }
     let mut is_used = vec![false; segments.len()];
     let mut chains = Vec::new();
     // Lines that enter the block first: what is left then are rings.
-    let entering = (0..segments.len()).filter(|&index| !ends.contains(&segments[index].from));
+    let entering = (0..segments.len()).filter(|&index| !is_led_to[index]);
     for first in entering.chain(0..segments.len()) {
         if is_used[first] {
             continue;

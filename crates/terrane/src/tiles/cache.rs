@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
-use quick_cache::{OptionsBuilder, Weighter};
-
 use terrane_codec::format::LevelTile;
+use terrane_codec::{Found, Kept};
 
 use super::Deadline;
 use super::blocks::{Block, Blocks};
@@ -26,39 +24,22 @@ type Value = Option<Arc<Block>>;
 /// Decoded blocks of all files that share it; those who ask for a block that is being read wait for it.
 #[derive(Debug)]
 pub struct BlockCache {
-    blocks: Cache<Key, Value, Bytes>,
+    blocks: Kept<Key, Value>,
     files: AtomicU64,
     decoded: AtomicU64,
     reused: AtomicU64,
 }
 
-#[derive(Debug, Clone)]
-struct Bytes;
-
-impl Weighter<Key, Value> for Bytes {
-    fn weight(&self, _: &Key, block: &Value) -> u64 {
-        OVERHEAD + block.as_ref().map_or(0, |block| block.bytes() as u64)
-    }
+fn weigh(block: &Value) -> u64 {
+    OVERHEAD + block.as_ref().map_or(0, |block| block.bytes() as u64)
 }
 
 impl BlockCache {
     /// A cache of so many bytes.
     pub fn new(max_bytes: usize) -> Self {
-        let options = OptionsBuilder::new()
-            .weight_capacity(max_bytes as u64)
-            .estimated_items_capacity((max_bytes / TYPICAL_BYTES).max(1))
-            .hot_allocation(HOT)
-            // A block is a large part of a small cache, which must not be divided further.
-            .shards(1)
-            .build()
-            .expect("the capacities are set");
+        let typical = (max_bytes / TYPICAL_BYTES).max(1);
         Self {
-            blocks: Cache::with_options(
-                options,
-                Bytes,
-                quick_cache::DefaultHashBuilder::default(),
-                DefaultLifecycle::default(),
-            ),
+            blocks: Kept::new(max_bytes as u64, typical, HOT, weigh),
             files: AtomicU64::new(0),
             decoded: AtomicU64::new(0),
             reused: AtomicU64::new(0),
@@ -93,23 +74,21 @@ impl BlockCache {
         tile: LevelTile,
         deadline: Deadline,
     ) -> Result<Value> {
-        match self
+        // Where reading fails the next one who asks tries again, as a web server may be back by then.
+        let read = || -> Result<Value> { Ok(blocks.read(tile)?.map(Arc::new)) };
+        let found = self
             .blocks
-            .get_value_or_guard(&(file, tile), deadline.remaining())
-        {
-            GuardResult::Value(block) => {
+            .find_or_make(&(file, tile), deadline.remaining(), read);
+        match found? {
+            Found::Kept(block) => {
                 self.reused.fetch_add(1, Ordering::Relaxed);
                 Ok(block)
             }
-            GuardResult::Timeout => Err(TileError::Late),
-            GuardResult::Guard(guard) => {
-                // Where reading fails the next one who asks tries again, as a web server may be back by then.
-                let block = blocks.read(tile)?.map(Arc::new);
+            Found::Made(block) => {
                 self.decoded.fetch_add(1, Ordering::Relaxed);
-                // A block that is too large to be kept is used all the same.
-                let _ = guard.insert(block.clone());
                 Ok(block)
             }
+            Found::Late => Err(TileError::Late),
         }
     }
 }

@@ -373,7 +373,7 @@ impl MapTiles {
 
     /// Pixels of the raster across one of a tile of a zoom.
     pub(super) fn pixels_across(&self, z: u8, side: usize) -> f64 {
-        (self.native_zoom - f64::from(z)).exp2() * 256.0 / side as f64
+        2_f64.powf(self.native_zoom - f64::from(z)) * 256.0 / side as f64
     }
 
     /// Longitude and latitude of a position in the raster; `None` where it has none.
