@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn one_wrong_byte_of_anything_is_found_by_its_checksum() {
-        let bytes: Vec<u8> = (0..3000_u32).map(|at| (at * at >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..3000_u32).map(|at| ((at * at) >> 3) as u8).collect();
         let crc = crc32c(&bytes);
         assert_eq!(mended(&bytes, crc), None);
         for offset in 0..bytes.len() {
