@@ -185,7 +185,7 @@ mod tests {
             });
             let mut joined = Measured::default();
             for part in parts {
-                joined.join(part);
+                joined.join(&part);
             }
             for measured in [whole, joined] {
                 assert!(measured.lowest_m.is_sign_negative());

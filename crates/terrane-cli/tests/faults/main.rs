@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     reason = "a test that cannot go on should stop where it is"
 )]
+#![expect(clippy::print_stdout, reason = "it prints how much was tried")]
 
 mod calls;
 mod disk;

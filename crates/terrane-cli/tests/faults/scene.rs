@@ -126,7 +126,8 @@ impl Scene {
             let is_journal = self.is_resumable && !is_success && name.ends_with(".journal");
             // The folder of the shards is there before the first of them.
             let is_folder = name == "plan.shards/";
-            !is_journal && !is_folder && !(is_killed && is_part(name))
+            let is_expected = is_journal || is_folder || (is_killed && is_part(name));
+            !is_expected
         });
         let without_journal = |files: &Files| {
             let mut files = files.clone();
@@ -206,7 +207,7 @@ impl Scene {
 
 fn is_part(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
-    name.starts_with(".terrane-") && name.ends_with(".part")
+    name.starts_with(".terrane-") && name.strip_suffix(".part").is_some()
 }
 
 fn is_leftover(name: &str) -> bool {
