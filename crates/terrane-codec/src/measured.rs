@@ -184,7 +184,9 @@ mod tests {
                 part
             });
             let mut joined = Measured::default();
-            parts.iter().for_each(|part| joined.join(part));
+            for part in &parts {
+                joined.join(part);
+            }
             for measured in [whole, joined] {
                 assert!(measured.lowest_m.is_sign_negative());
                 assert!(measured.highest_m.is_sign_positive());

@@ -74,8 +74,33 @@ fn low_bits(count: u32) -> u64 {
     u64::MAX.checked_shr(64 - count).unwrap_or(0)
 }
 
+/// Any short text.
+fn text() -> &'static str {
+    "\\PC{0,40}"
+}
+
+fn models() -> impl Strategy<Value = ModelId> {
+    let embedded =
+        (any::<u64>(), 0..1_u64 << 34, any::<u32>()).prop_map(|(offset, length, crc)| Extent {
+            offset,
+            length,
+            crc,
+        });
+    (
+        any::<[u8; 32]>(),
+        text(),
+        text(),
+        prop::option::of(embedded),
+    )
+        .prop_map(|(sha256, name, address, embedded)| ModelId {
+            sha256,
+            name,
+            address,
+            embedded,
+        })
+}
+
 fn heads() -> impl Strategy<Value = Header> {
-    let text = || "\\PC{0,40}";
     let pyramid = (1..5000_u32, 1..5000_u32, 8..200_u16).prop_map(|(width, height, half)| {
         let (side, levels) = (2 * half, Pyramid::levels_for(width, height, 2 * half));
         Pyramid::new(width, height, side, levels).unwrap()
@@ -125,24 +150,6 @@ fn heads() -> impl Strategy<Value = Header> {
                 highest_m,
             },
         );
-    let embedded =
-        (any::<u64>(), 0..1_u64 << 34, any::<u32>()).prop_map(|(offset, length, crc)| Extent {
-            offset,
-            length,
-            crc,
-        });
-    let model = (
-        any::<[u8; 32]>(),
-        text(),
-        text(),
-        prop::option::of(embedded),
-    )
-        .prop_map(|(sha256, name, address, embedded)| ModelId {
-            sha256,
-            name,
-            address,
-            embedded,
-        });
     let place = (
         prop::array::uniform6(numbers()),
         any::<(bool, bool)>(),
@@ -156,7 +163,7 @@ fn heads() -> impl Strategy<Value = Header> {
         samples,
         bound,
         statistics,
-        model,
+        models(),
         any::<f32>(),
     )
         .prop_map(
@@ -271,7 +278,7 @@ proptest! {
     #[test]
     fn heads_of_all_kinds_come_back(header in heads(), length in any::<u64>(), page in any::<(u64, u32)>()) {
         let pages = [PageLocation { offset: page.0, length: 77, crc: page.1 }];
-        let trees = header.pyramid.trees().max(4096) as u32;
+        let trees = u32::try_from(header.pyramid.trees().max(4096)).unwrap();
         let bytes = header.to_bytes(length, trees, &pages).unwrap();
         let back = Header::parse(&bytes).unwrap();
         prop_assert_eq!((back.length, back.file_length, back.page_trees), (bytes.len(), length, trees));
@@ -296,7 +303,7 @@ proptest! {
             })
             .collect();
         let bytes = page(&trees);
-        let location = PageLocation { offset: 0, length: bytes.len() as u32, crc: crc32c::crc32c(&bytes) };
+        let location = PageLocation { offset: 0, length: u32::try_from(bytes.len()).unwrap(), crc: crc32c::crc32c(&bytes) };
         prop_assert_eq!(location.parse(&bytes, &records).unwrap(), trees);
     }
 }

@@ -128,19 +128,7 @@ impl GeoTiff {
 
         let crs = crs(main);
         let georeference = georeference(path, main, crs)?;
-        let mut band = match main
-            .tag(tag::GDAL_METADATA)
-            .and_then(|tag| tag.value.as_str())
-        {
-            Some(xml) => BandMetadata::parse(xml).map_err(|reason| malformed(path, &reason))?,
-            None => BandMetadata::default(),
-        };
-        if let Some((scale, offset)) = vertical_scale(main, &georeference.crs) {
-            if scale == 0.0 || !scale.is_finite() || !offset.is_finite() {
-                return Err(malformed(path, "its heights have no scale"));
-            }
-            (band.scale, band.offset) = (scale, offset);
-        }
+        let band = band_metadata(path, main, &georeference.crs)?;
         let nodata = main
             .tag(tag::GDAL_NODATA)
             .and_then(|tag| tag.value.as_str())
@@ -685,6 +673,22 @@ fn georeference(path: &Path, ifd: &Ifd, crs: Crs) -> Result<Georeference> {
         return Err(malformed(path, "its pixels have no size"));
     }
     Ok(Georeference::new(anchor, crs))
+}
+
+/// What is said of the one band.
+fn band_metadata(path: &Path, ifd: &Ifd, crs: &Crs) -> Result<BandMetadata> {
+    let xml = ifd.tag(tag::GDAL_METADATA);
+    let mut band = match xml.and_then(|tag| tag.value.as_str()) {
+        Some(xml) => BandMetadata::parse(xml).map_err(|reason| malformed(path, &reason))?,
+        None => BandMetadata::default(),
+    };
+    if let Some((scale, offset)) = vertical_scale(ifd, crs) {
+        if scale == 0.0 || !scale.is_finite() || !offset.is_finite() {
+            return Err(malformed(path, "its heights have no scale"));
+        }
+        (band.scale, band.offset) = (scale, offset);
+    }
+    Ok(band)
 }
 
 /// Scale and offset of heights in the third numbers of pixel scale and tie point, where GDAL writes them beside a vertical

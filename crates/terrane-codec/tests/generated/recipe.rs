@@ -216,9 +216,8 @@ impl Recipe {
             Ground::Tiny => float((hills - 400.0) * 1e-6),
             Ground::Doubles => hills / 3.0,
             Ground::Lakes => float(hills.max(402.0)),
-            Ground::Terraces => float(hills.floor()),
             Ground::Sea if hills < 401.0 => -0.0,
-            Ground::Sea => float(hills.floor()),
+            Ground::Terraces | Ground::Sea => float(hills.floor()),
             Ground::Odd => [
                 0.0,
                 -0.0,
