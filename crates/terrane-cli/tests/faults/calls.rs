@@ -80,9 +80,9 @@ fn try_scenes(scenes: &[Scene], extent: Extent) {
             assert!(scene.is_untouched());
             let mut own = BTreeMap::new();
             let faults = try_all(scene, extent, &mut own);
-            faults
-                .iter()
-                .for_each(|fault| println!("unmastered: {fault}"));
+            for fault in &faults {
+                println!("unmastered: {fault}");
+            }
             let count: usize = own.values().sum();
             let calls = scene.calls.len();
             println!("{}: {calls} calls, {count} faults", scene.name);

@@ -24,7 +24,7 @@ fn write(
     for rows in grid.heights.chunks(grid.width * 37) {
         writer.write_rows(rows)?;
     }
-    writer.finish()
+    writer.finish().map(drop)
 }
 
 fn read(path: &Path) -> (GeoTiff, Grid) {
