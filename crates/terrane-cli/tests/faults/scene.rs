@@ -123,16 +123,15 @@ impl Scene {
     pub(crate) fn fault_of_files(&self, is_success: bool, is_killed: bool) -> Option<String> {
         let mut now = files(self.path());
         now.retain(|name, _| {
-            let is_journal = self.is_resumable && !is_success && name.ends_with(".journal");
+            let is_journal = self.is_resumable && !is_success && has_ending(name, "journal");
             // The folder of the shards is there before the first of them.
             let is_folder = name == "plan.shards/";
-            let is_expected = is_journal || is_folder || (is_killed && is_part(name));
-            !is_expected
+            !(is_journal || is_folder || is_killed && is_part(name))
         });
         let without_journal = |files: &Files| {
             let mut files = files.clone();
             files.retain(|name, _| {
-                name != "plan.shards/" && !(self.is_resumable && name.ends_with(".journal"))
+                name != "plan.shards/" && !(self.is_resumable && has_ending(name, "journal"))
             });
             files
         };
@@ -205,13 +204,17 @@ impl Scene {
     }
 }
 
+fn has_ending(name: &str, ending: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == ending)
+}
+
 fn is_part(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
-    name.starts_with(".terrane-") && name.strip_suffix(".part").is_some()
+    name.starts_with(".terrane-") && has_ending(name, "part")
 }
 
 fn is_leftover(name: &str) -> bool {
-    is_part(name) || name.ends_with(".journal")
+    is_part(name) || has_ending(name, "journal")
 }
 
 /// Trees of 128 pixels: six of them.

@@ -31,8 +31,8 @@ fn rasters(folder: &Path) -> SystemTime {
 /// A GeoTIFF without compression, whose heights lie at the same bytes whatever they are: parts of two would pass for one.
 fn plain_tiff(base: f32) -> Vec<u8> {
     const WIDTH: u32 = 140;
-    const HEIGHT: u32 = 400;
-    const ROWS: u32 = 16;
+    const HEIGHT: u32 = 160;
+    const ROWS: u32 = 32;
     let strips = HEIGHT / ROWS;
     let head = 8;
     // Entries, and the place of the next directory.
