@@ -129,6 +129,10 @@ pub fn instructions() -> &'static str {
 /// What this machine has.
 pub(crate) fn machine() -> Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
+    // A browser has no environment, and instructions that are never chosen need not be downloaded.
+    if cfg!(all(target_arch = "wasm32", target_os = "unknown")) {
+        return Machine::detect();
+    }
     let machine = *MACHINE.get_or_init(Machine::allowed);
     #[cfg(test)]
     return machine.min(limit::get());
