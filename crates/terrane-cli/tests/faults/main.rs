@@ -16,6 +16,7 @@ mod calls;
 mod disk;
 mod kills;
 mod layer;
+mod refusals;
 mod scene;
 mod sources;
 
