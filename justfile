@@ -58,7 +58,7 @@ deny:
         echo "skipped: the database of advisories cannot be reached"
     fi
 
-# The program as it is released, in target/dist: no folder of this machine in it, so that it comes out the same everywhere.
+# The program as it is released, in target/dist: with the folders of this machine renamed in it.
 # Features go to cargo, as in `just dist --no-default-features`.
 dist *features:
     #!/usr/bin/env bash
