@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn pyramid(width: u32, height: u32) -> Pyramid {
-        Pyramid::new(width, height, 16, Pyramid::levels_for(width, height, 16)).unwrap()
+        Pyramid::complete(width, height, 16).unwrap()
     }
 
     #[test]

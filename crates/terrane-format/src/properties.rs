@@ -119,10 +119,8 @@ fn models() -> impl Strategy<Value = ModelId> {
 }
 
 fn heads() -> impl Strategy<Value = Header> {
-    let pyramid = (1..5000_u32, 1..5000_u32, 8..200_u16).prop_map(|(width, height, half)| {
-        let (side, levels) = (2 * half, Pyramid::levels_for(width, height, 2 * half));
-        Pyramid::new(width, height, side, levels).unwrap()
-    });
+    let pyramid = (1..5000_u32, 1..5000_u32, 8..200_u16)
+        .prop_map(|(width, height, half)| Pyramid::complete(width, height, 2 * half).unwrap());
     let keys = (
         prop::collection::vec(any::<u16>(), 0..40),
         prop::collection::vec(numbers(), 0..20),

@@ -146,6 +146,11 @@ impl Pyramid {
         })
     }
 
+    /// With as many levels as it takes until one tile holds everything.
+    pub fn complete(width: u32, height: u32, side: u16) -> Result<Self> {
+        Self::new(width, height, side, Self::levels_for(width, height, side))
+    }
+
     /// As many levels as it takes until one tile holds everything.
     pub fn levels_for(width: u32, height: u32, side: u16) -> u8 {
         let mut levels = 1;
@@ -367,8 +372,7 @@ mod tests {
             (90_000, 50_000, 2000),
             (90_000, 50_000, 4096),
         ] {
-            let levels = Pyramid::levels_for(width, height, side);
-            let pyramid = Pyramid::new(width, height, side, levels).unwrap();
+            let pyramid = Pyramid::complete(width, height, side).unwrap();
             let across = u32::from(side) << (pyramid.storey_levels() - 1);
             assert!(across <= 4096 && (across > 2048 || side == 16), "{across}");
             let mut seen = vec![0; usize::try_from(pyramid.tiles()).unwrap()];

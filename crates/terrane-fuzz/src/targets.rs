@@ -181,6 +181,16 @@ fn above([width, height]: [usize; 2], seed: u8) -> (Vec<bool>, usize) {
     (missing.collect(), columns)
 }
 
+/// Every other time there is a tile above, with such a mask.
+fn parent((missing, columns): &(Vec<bool>, usize), choice: u8) -> Option<ParentMask<'_>> {
+    (choice % 2 == 1).then_some(ParentMask {
+        missing: Some(missing),
+        width: *columns,
+        column: 0,
+        row: 0,
+    })
+}
+
 /// The record of a tile: mask, flat areas, layer, residual, corrections.
 fn record(data: &[u8]) {
     let Some(([width, height], choice, bytes)) = sized(data) else {
@@ -197,14 +207,9 @@ fn record(data: &[u8]) {
         width,
         height,
     };
-    let (missing, columns) = above([width, height], choice);
-    let parent = ParentMask {
-        missing: Some(&missing),
-        width: columns,
-        column: 0,
-        row: 0,
-    };
-    let parent = (choice % 2 == 1).then_some(&parent);
+    let above = above([width, height], choice);
+    let parent = parent(&above, choice);
+    let parent = parent.as_ref();
     if let Ok(record) = Record::parse(&bytes, 0, window, parent) {
         let again = record.to_bytes(0, width, parent);
         let again = Record::parse(&again, 0, window, parent);
@@ -223,14 +228,9 @@ fn missing(data: &[u8]) {
     let Some((size @ [width, height], choice, bytes)) = sized(data) else {
         return;
     };
-    let (missing, columns) = above(size, choice);
-    let parent = ParentMask {
-        missing: Some(&missing),
-        width: columns,
-        column: 0,
-        row: 0,
-    };
-    let parent = (choice % 2 == 1).then_some(&parent);
+    let above = above(size, choice);
+    let parent = parent(&above, choice);
+    let parent = parent.as_ref();
     if let Ok(found) = mask::decode(bytes, width, height, parent) {
         let coded = mask::encode(&found, width, parent);
         let again = mask::decode(&coded, width, height, parent);

@@ -32,6 +32,18 @@ impl Affine {
         }
     }
 
+    /// Its six numbers in GDAL's order.
+    pub fn numbers(&self) -> [f64; 6] {
+        [
+            self.x,
+            self.x_per_column,
+            self.x_per_row,
+            self.y,
+            self.y_per_column,
+            self.y_per_row,
+        ]
+    }
+
     /// Map coordinates of a pixel position.
     pub fn apply(&self, column: f64, row: f64) -> (f64, f64) {
         (

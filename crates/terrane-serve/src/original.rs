@@ -4,7 +4,7 @@ use terrane_codec::Terrain;
 use terrane_codec::format::{ErrorBound, LevelTile, TileId};
 use terrane_geo::{Affine, Crs, RasterSource};
 
-use terrane::georeferencing::{affine_numbers, georeference};
+use terrane::georeferencing::georeference;
 
 /// Pixels whose heights are compared.
 const COMPARED: usize = 1 << 20;
@@ -107,8 +107,8 @@ pub(crate) fn check(terrain: &Terrain, raster: &dyn RasterSource) -> Result<(), 
     let (ours, theirs) = (own.affine(), other.affine());
     if own.is_georeferenced != other.is_georeferenced || !is_near(&ours, &theirs, expected) {
         return Err(Mismatch::Transform {
-            found: Box::new(affine_numbers(&theirs)),
-            expected: Box::new(affine_numbers(&ours)),
+            found: Box::new(theirs.numbers()),
+            expected: Box::new(ours.numbers()),
         });
     }
     check_heights(terrain, raster)

@@ -5,19 +5,7 @@ use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleTyp
 
 use crate::{Error, Result};
 
-/// GDAL's order of a transform's six numbers.
-pub fn affine_numbers(affine: &Affine) -> [f64; 6] {
-    [
-        affine.x,
-        affine.x_per_column,
-        affine.x_per_row,
-        affine.y,
-        affine.y_per_column,
-        affine.y_per_row,
-    ]
-}
-
-/// A transform from its six numbers.
+/// A transform from its six numbers in GDAL's order.
 pub fn affine(numbers: [f64; 6]) -> Affine {
     let [x, x_per_column, x_per_row, y, y_per_column, y_per_row] = numbers;
     Affine {

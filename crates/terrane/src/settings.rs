@@ -9,7 +9,7 @@ use terrane_codec::format::{
 use terrane_codec::{Profile, Rate, TileEncoder};
 use terrane_geo::{HeightUnit, RasterInfo, SampleType};
 
-use crate::georeferencing::{affine_numbers, geo_keys, samples};
+use crate::georeferencing::{geo_keys, samples};
 use crate::open::{MODELS, ModelFile, read_model};
 use crate::{Error, Result};
 
@@ -235,14 +235,9 @@ impl Prepared {
             && info.unit == HeightUnit::Metre
             && (info.storage.band.scale, info.storage.band.offset) == (1.0, 0.0);
         let header = Header {
-            pyramid: Pyramid::new(
-                width,
-                height,
-                self.side,
-                Pyramid::levels_for(width, height, self.side),
-            )?,
+            pyramid: Pyramid::complete(width, height, self.side)?,
             method: self.method,
-            affine: affine_numbers(&info.georeference.anchor),
+            affine: info.georeference.anchor.numbers(),
             is_georeferenced: info.georeference.is_georeferenced,
             pixel_is_point: crs.pixel_is_point(),
             epsg: [code(crs.horizontal_epsg()), code(crs.vertical_epsg())],

@@ -40,10 +40,6 @@ pub(crate) struct Arguments {
 
 /// How a raster is encoded, whole or in shards.
 #[derive(clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
 pub(crate) struct CodingArguments {
     /// How heights become symbols; the context codec without it, or the method that --model or --bits call for.
     #[arg(long, value_parser = methods())]
@@ -61,21 +57,8 @@ pub(crate) struct CodingArguments {
     /// Put the model into the file, so that it can be read without it.
     #[arg(long)]
     embed_model: bool,
-    /// Maximum error of any valid pixel in metres, guaranteed.
-    #[arg(long, value_name = "M", group = "rate")]
-    max_error: Option<f64>,
-    /// Root mean square error in metres, of the whole raster.
-    #[arg(long, value_name = "M", group = "rate")]
-    rmse: Option<f64>,
-    /// Bits per pixel, of the whole file with its overviews.
-    #[arg(long, value_name = "B", group = "rate")]
-    bpp: Option<f64>,
-    /// Let every tile reach --rmse or --bpp by itself, which serves the whole less well.
-    #[arg(long)]
-    per_tile: bool,
-    /// Give every height back as it was.
-    #[arg(long, group = "rate")]
-    lossless: bool,
+    #[command(flatten)]
+    rate: RateArguments,
     /// Bits of a token's symbol: 2, 4, 8 or 16.
     #[arg(long, value_name = "N")]
     bits: Option<u8>,
@@ -87,6 +70,38 @@ pub(crate) struct CodingArguments {
     /// tile (2.7 GB for one of 4096), and there are no more threads than --memory-limit allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=4096))]
     tile: Option<u16>,
+}
+
+/// How large a file may be, or how far off.
+#[derive(Default, clap::Args)]
+pub(crate) struct RateArguments {
+    /// Maximum error of any valid pixel in metres, guaranteed.
+    #[arg(long, value_name = "M", group = "rate")]
+    max_error: Option<f64>,
+    /// Root mean square error in metres, of the whole raster.
+    #[arg(long, value_name = "M", group = "rate")]
+    rmse: Option<f64>,
+    /// Bits per pixel, of the whole file with its overviews.
+    #[arg(long, value_name = "B", group = "rate")]
+    bpp: Option<f64>,
+    /// Let every tile reach --rmse or --bpp by itself, which serves the whole less well.
+    #[arg(long)]
+    pub(crate) per_tile: bool,
+    /// Give every height back as it was.
+    #[arg(long, group = "rate")]
+    lossless: bool,
+}
+
+impl RateArguments {
+    pub(crate) fn target(&self) -> Target {
+        match (self.max_error, self.rmse, self.bpp) {
+            (Some(bound), ..) => Target::MaxError(bound),
+            (_, Some(target), _) => Target::Rmse(target),
+            (.., Some(target)) => Target::Bpp(target),
+            _ if self.lossless => Target::Lossless,
+            _ => Target::Default,
+        }
+    }
 }
 
 /// The methods that a file can hold, by their names.
@@ -118,11 +133,10 @@ impl Arguments {
                 effort: 1,
                 model: None,
                 embed_model: false,
-                max_error,
-                rmse: None,
-                bpp: None,
-                per_tile: false,
-                lossless: false,
+                rate: RateArguments {
+                    max_error,
+                    ..RateArguments::default()
+                },
                 bits: method.has_tokens().then_some(8),
                 fixed_width: false,
                 tile: None,
@@ -138,21 +152,14 @@ impl Arguments {
 
 impl CodingArguments {
     pub(crate) fn settings(&self) -> Settings {
-        let target = match (self.max_error, self.rmse, self.bpp) {
-            (Some(bound), ..) => Target::MaxError(bound),
-            (_, Some(target), _) => Target::Rmse(target),
-            (.., Some(target)) => Target::Bpp(target),
-            _ if self.lossless => Target::Lossless,
-            _ => Target::Default,
-        };
         Settings {
             method: self.method,
             profile: self.profile,
             effort: self.effort,
             model: self.model.clone(),
             embed_model: self.embed_model,
-            target,
-            per_tile: self.per_tile,
+            target: self.rate.target(),
+            per_tile: self.rate.per_tile,
             bits: self.bits,
             fixed_width: self.fixed_width,
             tile: self.tile,

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use terrane::{HeadRepair, Hints, Repaired, Repairing, Target};
+use terrane::{HeadRepair, Hints, Repaired, Repairing};
 use terrane_codec::Profile;
 use terrane_codec::format::Method;
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
 use crate::commands::OutputOptions;
-use crate::commands::encode::{methods, profiles};
+use crate::commands::encode::{RateArguments, methods, profiles};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
@@ -62,21 +62,8 @@ struct HintArguments {
     /// Its model, where that is neither in the file nor in the program.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// Its maximum error.
-    #[arg(long, value_name = "M", group = "rate")]
-    max_error: Option<f64>,
-    /// Its root mean square error.
-    #[arg(long, value_name = "M", group = "rate")]
-    rmse: Option<f64>,
-    /// Its bits per pixel.
-    #[arg(long, value_name = "B", group = "rate")]
-    bpp: Option<f64>,
-    /// Every tile reached --rmse or --bpp by itself.
-    #[arg(long)]
-    per_tile: bool,
-    /// It gives every height back.
-    #[arg(long, group = "rate")]
-    lossless: bool,
+    #[command(flatten)]
+    rate: RateArguments,
     /// Bits of its tokens' symbols.
     #[arg(long, value_name = "N")]
     bits: Option<u8>,
@@ -90,16 +77,9 @@ struct HintArguments {
 
 impl HintArguments {
     fn hints(&self) -> Hints {
-        let target = match (self.max_error, self.rmse, self.bpp) {
-            (Some(bound), ..) => Target::MaxError(bound),
-            (_, Some(target), _) => Target::Rmse(target),
-            (.., Some(target)) => Target::Bpp(target),
-            _ if self.lossless => Target::Lossless,
-            _ => Target::Default,
-        };
         Hints {
-            target,
-            per_tile: self.per_tile,
+            target: self.rate.target(),
+            per_tile: self.rate.per_tile,
             method: self.method,
             profile: self.profile,
             effort: self.effort,

@@ -131,12 +131,7 @@ fn some_calls_of_other_commands_fail() {
 #[ignore = "thousands of runs: just test-faults"]
 fn every_call_fails() {
     if layer::is_there() {
-        let mut scenes = vec![
-            scene::resumable(),
-            scene::resumed(),
-            scene::shard(),
-            scene::merge(),
-        ];
+        let mut scenes = Vec::from(scene::going_on());
         scenes.extend(scene::writing());
         scenes.extend(scene::reading());
         try_scenes(&scenes, Extent::Full);

@@ -39,12 +39,7 @@ fn fill_all(extent: Extent, points: usize) {
     if !layer::is_there() {
         return;
     }
-    let mut scenes = vec![
-        scene::resumable(),
-        scene::resumed(),
-        scene::shard(),
-        scene::merge(),
-    ];
+    let mut scenes = Vec::from(scene::going_on());
     scenes.extend(scene::writing());
     let mut count = 0;
     for scene in &scenes {

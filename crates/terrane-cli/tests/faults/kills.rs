@@ -48,21 +48,12 @@ fn kill_at_moments(scene: &Scene, count: usize, state: &mut u64) -> usize {
     kills
 }
 
-fn scenes() -> [Scene; 4] {
-    [
-        scene::resumable(),
-        scene::resumed(),
-        scene::shard(),
-        scene::merge(),
-    ]
-}
-
 fn kill(extent: Extent, moments: usize) {
     if !layer::is_there() {
         return;
     }
     let mut state = 0x9e37_79b9_7f4a_7c15;
-    for scene in scenes() {
+    for scene in scene::going_on() {
         let calls = kill_at_calls(&scene, extent);
         let times = kill_at_moments(&scene, moments, &mut state);
         println!(

@@ -263,6 +263,11 @@ pub(crate) fn merge() -> Scene {
     Scene::new("shard merge", &prepare, line)
 }
 
+/// Commands that go on where they were stopped.
+pub(crate) fn going_on() -> [Scene; 4] {
+    [resumable(), resumed(), shard(), merge()]
+}
+
 /// Commands that write a file made of a raster or a terrane file: anew, and in place of an older one.
 pub(crate) fn writing() -> Vec<Scene> {
     let small = "generate dem.tif --size 100x90 --seed 3 --jobs 1";

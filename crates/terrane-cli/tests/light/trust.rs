@@ -112,9 +112,8 @@ fn a_damaged_file_is_repaired_from_its_raster() {
 /// A file of 66 kilobytes that says that it has 10¹² pixels without data.
 fn write_endless(path: &Path) {
     let (width, height, side) = (1 << 12, 1 << 28, 512);
-    let levels = Pyramid::levels_for(width, height, side);
     let header = Header {
-        pyramid: Pyramid::new(width, height, side, levels).unwrap(),
+        pyramid: Pyramid::complete(width, height, side).unwrap(),
         method: Method::Integers,
         affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
         is_georeferenced: true,

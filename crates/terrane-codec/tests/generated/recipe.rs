@@ -286,12 +286,7 @@ impl Recipe {
         };
         let keys = pick(6);
         Ok(Header {
-            pyramid: Pyramid::new(
-                width,
-                height,
-                self.side,
-                Pyramid::levels_for(width, height, self.side),
-            )?,
+            pyramid: Pyramid::complete(width, height, self.side)?,
             method: encoder.method,
             affine,
             is_georeferenced,

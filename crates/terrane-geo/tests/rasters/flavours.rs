@@ -86,15 +86,7 @@ fn compare_one(folder: &Path, flavour: &Flavour) -> Option<String> {
         flavour.area_or_point.as_deref() == Some("Point"),
         "{name}"
     );
-    let a = info.georeference.affine();
-    let transform = [
-        a.x,
-        a.x_per_column,
-        a.x_per_row,
-        a.y,
-        a.y_per_column,
-        a.y_per_row,
-    ];
+    let transform = info.georeference.affine().numbers();
     for (ours, theirs) in transform.iter().zip(flavour.transform) {
         assert!(
             (ours - theirs).abs() <= 1e-12 * theirs.abs().max(1.0),

@@ -64,14 +64,7 @@ impl Source {
             country: String::new(),
             split,
             resolution_m,
-            affine: [
-                a.x,
-                a.x_per_column,
-                a.x_per_row,
-                a.y,
-                a.y_per_column,
-                a.y_per_row,
-            ],
+            affine: a.numbers(),
             is_georeferenced: info.georeference.is_georeferenced,
             geo_keys: (crs.directory.clone(), crs.doubles.clone(), crs.text.clone()),
         }

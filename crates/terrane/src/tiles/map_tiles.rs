@@ -10,7 +10,7 @@ use terrane_geo::{
 };
 
 use crate::change::bound_of;
-use crate::georeferencing::{affine_numbers, georeference as georeference_of};
+use crate::georeferencing::georeference as georeference_of;
 use crate::query::{GroundSample, PointReport};
 
 use super::blocks::Blocks;
@@ -129,7 +129,7 @@ impl MapTiles {
         let to_own = Projection::new(WGS_84, own)?;
         let from_own = Projection::new(own.unwrap_or_default(), Some(WGS_84))?;
         let affine = georeference.affine();
-        let inverse = InverseTransform::of(affine_numbers(&affine)).ok_or(TileError::Singular)?;
+        let inverse = InverseTransform::of(affine.numbers()).ok_or(TileError::Singular)?;
         let size = blocks.size(0);
         let bounds = bounds(&affine, size, &from_own)?;
         let scale = GroundScale::of(&georeference.crs)?;

@@ -108,12 +108,7 @@ impl Raster {
     ) -> Result<(Vec<u8>, Measured), terrane_codec::Error> {
         let (width, height) = (self.width as u32, self.height as u32);
         let header = Header {
-            pyramid: Pyramid::new(
-                width,
-                height,
-                side,
-                Pyramid::levels_for(width, height, side),
-            )?,
+            pyramid: Pyramid::complete(width, height, side)?,
             method: codec.method,
             affine: [2_600_000.0, 2.0, 0.0, 1_200_000.0, 0.0, -2.0],
             is_georeferenced: true,
