@@ -39,7 +39,7 @@ tree:
 # and the doors to C and JavaScript. The workspace denies `unsafe_code`; this keeps `#[expect(unsafe_code)]` where it was audited.
 unsafe:
     ! grep -rlE '\bunsafe (fn|extern|impl|\{)|unsafe\(|(allow|expect)\(unsafe_code' crates --include=*.rs | grep -vE \
-        '^crates/(terrane-context/src/(simd|distribution|kernel|kernel/(x86|neon|wasm))|terrane-c/(src/[a-z]+|tests/c/header)|terrane-fuzz/src/c|terrane-web/src/door|terrane-cli/src/main|terrane-bench/src/openjpeg)\.rs$'
+        '^crates/(terrane-context/src/(simd|distribution|kernel|kernel/(x86|neon|wasm))|terrane-c/(src/[a-z]+|tests/c/header)|terrane-fuzz/src/c|terrane-web/src/door|terrane-cli/src/main|terrane-bench/src/openjpeg|terrane-networks/src/cuda/(mod|hook))\.rs$'
 
 # The light codec and the decoder for the browser; says so where rustup cannot add the target.
 wasm:

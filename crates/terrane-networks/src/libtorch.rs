@@ -41,3 +41,15 @@ pub(crate) fn split<const D: usize>(
     };
     Some([next()?, next()?])
 }
+
+/// The same numbers in one piece, without what led to them, where the tensor is LibTorch's.
+pub(crate) fn numbers<const D: usize>(x: &Tensor<D>) -> Option<Tensor<D>> {
+    let mut x = x.clone().try_into_primitive::<LibTorch>().ok()?;
+    let numbers = x.tensor.detach();
+    if numbers.is_contiguous() {
+        x.tensor = numbers;
+        return Some(Tensor::from_primitive::<LibTorch>(x));
+    }
+    let numbers = TchTensor::new(numbers.contiguous());
+    Some(Tensor::from_primitive::<LibTorch>(numbers))
+}

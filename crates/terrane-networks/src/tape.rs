@@ -32,6 +32,12 @@ impl Drop for Recording {
     }
 }
 
+/// Whether a recording of this thread runs.
+#[cfg(feature = "libtorch")]
+pub(crate) fn is_recording() -> bool {
+    KEPT.with_borrow(Option::is_some)
+}
+
 /// Keeps a tensor until the end of the recording, where one runs.
 pub(crate) fn keep<const D: usize>(tensor: &Tensor<D>) {
     KEPT.with_borrow_mut(|kept| {

@@ -8,7 +8,7 @@ use terrane_train::config::are_non_negative;
 use terrane_train::evaluate::numbers_of;
 use terrane_train::training::ScheduleConfig;
 use terrane_train::training::differentiation::{
-    Choice, Differentiation, scatter_fixed_into, weights, weights_of,
+    Choice, Differentiation, count, scatter_fixed_into, weights, weights_of,
 };
 use terrane_train::training::optimiser::{Optimiser, OptimiserConfig};
 
@@ -88,6 +88,7 @@ impl Descent {
     ) -> Result<FitResult<M>> {
         let differentiation = Differentiation::on(device);
         let choice = reached(differentiation, &start, errors);
+        let numbers = count(&start, &choice);
         // A copy: the optimiser writes over it.
         let first = weights_of(&start, &choice).mul_scalar(1.0);
         let mut best: Option<(Tensor<1>, Tensor<2>)> = None;
@@ -102,7 +103,13 @@ impl Descent {
             let gradient = (step < self.steps)
                 .then(|| differentiation.gradient_of(&now.clone().sum(), &module, &choice));
             drop(recording);
-            let (least, kept) = lesser(best, differentiation.numbers(now), weights.clone());
+            let now = differentiation.numbers(now);
+            // Of several tiles without the places after their last weight, so that all have as many.
+            let own = match now.dims() {
+                [1] => weights.clone(),
+                _ => weights.clone().narrow(0, 0, numbers),
+            };
+            let (least, kept) = lesser(best, now, own);
             if self.is_due(step) {
                 let values = numbers_of(least.clone())?;
                 let module = scatter_fixed_into(start.clone(), weights, &choice);
@@ -114,9 +121,11 @@ impl Descent {
                 optimiser.step(self.schedule.rate(step, self.steps), gradient);
             }
         }
-        let numbers = optimiser.state().weights.shape().num_elements();
         let module = match best {
-            Some((_, kept)) => scatter_fixed_into(start, kept.reshape([numbers]), &choice),
+            Some((_, kept)) => {
+                let weights = kept.shape().num_elements();
+                scatter_fixed_into(start, kept.reshape([weights]), &choice)
+            }
             None => start,
         };
         Ok(FitResult {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Attention, Check, Dense, Norm, are_depths, are_sizes, divides};
 use crate::cost::TransformerShape;
+#[cfg(feature = "libtorch")]
+use crate::cuda;
 use crate::init::Init;
 use crate::tape::keep;
 
@@ -130,6 +132,13 @@ impl Decoder {
 
 impl DecoderLayer {
     fn forward(&self, x: Tensor<3>, trunk: DType) -> Tensor<3> {
+        #[cfg(feature = "libtorch")]
+        if self.attention.is_none()
+            && let Some(x) =
+                cuda::trunk::decoder_layer(&x, &self.norm, &self.inner, &self.outer, trunk)
+        {
+            return x;
+        }
         let stream = x.dtype();
         let x = match (&self.attention_norm, &self.attention) {
             (Some(norm), Some(attention)) => {

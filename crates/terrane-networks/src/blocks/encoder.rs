@@ -9,9 +9,9 @@ use crate::blocks::attention::{attend, join_heads};
 use crate::blocks::{Check, Dense, Norm, are_depths, are_sizes, is_multiple, linear};
 use crate::cost::TransformerShape;
 use crate::init::Init;
-#[cfg(feature = "libtorch")]
-use crate::libtorch;
 use crate::tape::keep;
+#[cfg(feature = "libtorch")]
+use crate::{cuda, libtorch};
 
 /// Deviation of the initial weights.
 const DEVIATION: f64 = 0.02;
@@ -170,6 +170,10 @@ impl EncoderBlock {
     }
 
     fn forward(&self, x: Tensor<3>, rotary: &Rotary, trunk: DType) -> Tensor<3> {
+        #[cfg(feature = "libtorch")]
+        if let Some(x) = cuda::trunk::encoder_block(&x, &self.layers(), &rotary.turns(), trunk) {
+            return x;
+        }
         let stream = x.dtype();
         let [batch, count, width] = x.dims();
         let heads = self.heads;
@@ -193,6 +197,23 @@ impl EncoderBlock {
             .w3
             .forward(self.inner_norm.forward(gated).cast(trunk))
             .cast(stream)
+    }
+}
+
+#[cfg(feature = "libtorch")]
+impl EncoderBlock {
+    fn layers(&self) -> cuda::trunk::BlockLayers<'_> {
+        cuda::trunk::BlockLayers {
+            norm1: &self.norm1,
+            qkv: &self.qkv,
+            proj: &self.proj,
+            norm2: &self.norm2,
+            w1: &self.w1,
+            w2: &self.w2,
+            inner_norm: &self.inner_norm,
+            w3: &self.w3,
+            heads: self.heads,
+        }
     }
 }
 
@@ -261,6 +282,14 @@ impl Rotary {
             cosines: table(f64::cos),
             sines: table(f64::sin),
             quarter_turn: Tensor::from_data(TensorData::new(turn, [width, width]), device),
+        }
+    }
+
+    #[cfg(feature = "libtorch")]
+    fn turns(&self) -> cuda::trunk::Turns<'_> {
+        cuda::trunk::Turns {
+            cosines: &self.cosines,
+            sines: &self.sines,
         }
     }
 

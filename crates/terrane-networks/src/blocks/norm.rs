@@ -4,6 +4,8 @@ use burn::module::{Module, Param};
 use burn::tensor::module::layer_norm;
 use burn::tensor::{DType, FloatDType, Tensor};
 
+#[cfg(feature = "libtorch")]
+use crate::cuda;
 use crate::init::Init;
 use crate::tape::keep;
 
@@ -34,6 +36,10 @@ impl Norm {
             DType::BF16 | DType::F16 => x.cast(FloatDType::F32),
             _ => x,
         };
+        #[cfg(feature = "libtorch")]
+        if let Some(y) = cuda::trunk::norm(&x, self) {
+            return y;
+        }
         keep(&x);
         let dtype = x.dtype();
         layer_norm(

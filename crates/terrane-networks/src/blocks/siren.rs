@@ -5,6 +5,7 @@ use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
 use crate::blocks::{Dense, Jet, linear};
+use crate::fused;
 use crate::init::Init;
 use crate::tape::keep;
 use crate::wave::sine;
@@ -32,11 +33,11 @@ impl<const D: usize> Modulation<D> {
 
     /// How many networks it modulates.
     fn count(&self) -> Option<usize> {
-        self.all()
-            .into_iter()
-            .flatten()
-            .map(|part| part.dims()[0])
-            .next()
+        self.shape().map(|shape| shape[0])
+    }
+
+    fn shape(&self) -> Option<[usize; D]> {
+        self.all().into_iter().flatten().map(Tensor::dims).next()
     }
 
     /// That of some of the networks.
@@ -132,6 +133,12 @@ impl Siren {
     }
 
     fn part<const D: usize>(&self, points: Tensor<D>, modulations: &[Modulation<D>]) -> Tensor<D> {
+        if let Some(values) = fused::values(self, &points, modulations)
+            && let Some(mut shape) = modulations.iter().find_map(Modulation::shape)
+        {
+            shape[D - 2..].copy_from_slice(&[points.dims()[D - 2], 1]);
+            return values.reshape(shape);
+        }
         let (last, sines) = self
             .layers
             .split_last()

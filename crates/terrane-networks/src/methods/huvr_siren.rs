@@ -17,6 +17,7 @@ use crate::blocks::{
 };
 use crate::cost::{self, Account, Convention, HuvrShape};
 use crate::field::{Field, FieldUnits, OVERLAP};
+use crate::fused;
 use crate::init::Init;
 use crate::methods::{Method, Overlap, Precision, States};
 
@@ -253,11 +254,14 @@ impl HuvrSiren {
 
     /// Tiles from the last decoder states.
     fn tiles(&self, states: &Tensor<3>) -> Tensor<3> {
+        self.modulated(&self.modulations(states), states)
+    }
+
+    /// Tiles of as many and the type that the states have.
+    fn modulated(&self, modulations: &[Modulation<3>], states: &Tensor<3>) -> Tensor<3> {
         let [batch, ..] = states.dims();
         let points = self.points.clone().cast(states.dtype());
-        let f = self
-            .siren
-            .forward(points.unsqueeze(), &self.modulations(states));
+        let f = self.siren.forward(points.unsqueeze(), modulations);
         let patches = f.reshape([
             batch,
             (self.side / self.patch).pow(2),
@@ -329,6 +333,25 @@ impl Method for HuvrSiren {
 
     fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
         self.tiles(&last(self.states(tokens, precision)))
+    }
+
+    fn square_error(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<1> {
+        let tokens = self.encode(tiles.clone(), precision);
+        let states = last(self.states(tokens, precision));
+        let modulations = self.modulations(&states);
+        let patches = split_patches(tiles.clone(), self.patch);
+        let [batch, count, pixels] = patches.dims();
+        // In units of the network, whose values are twice the heights.
+        let expected = patches
+            .reshape([batch * count, pixels])
+            .mul_scalar(2.0)
+            .sub_scalar(1.0);
+        match fused::square_error(&self.siren, &self.points, &modulations, &expected) {
+            Some(error) => error.mul_scalar(0.25),
+            None => (self.modulated(&modulations, &states) - tiles)
+                .square()
+                .mean(),
+        }
     }
 
     fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {

@@ -55,6 +55,12 @@ pub trait Method: Module {
     /// Tokens to tiles at their pixel centres.
     fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3>;
 
+    /// The mean square error of a whole pass, as the start of a differentiation.
+    fn square_error(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<1> {
+        let tokens = self.encode(tiles.clone(), precision);
+        (self.decode(tokens, precision) - tiles).square().mean()
+    }
+
     /// A whole pass with the states that a teacher is compared with; `None` for methods without such states.
     fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {
         let _ = (tiles, precision);
@@ -253,6 +259,12 @@ macro_rules! methods {
             fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
                 match self {
                     $(Self::$name(method) => method.decode(tokens, precision),)+
+                }
+            }
+
+            fn square_error(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<1> {
+                match self {
+                    $(Self::$name(method) => method.square_error(tiles, precision),)+
                 }
             }
 

@@ -143,6 +143,14 @@ impl Differentiation {
     }
 }
 
+/// Weights of an array that start where the next one may: matrix products of a card are quick at multiples of 32 bytes alone.
+const ALIGNMENT: usize = 8;
+
+/// Places that an array of so many weights takes in the vector of all.
+fn padded(count: usize) -> usize {
+    count.next_multiple_of(ALIGNMENT)
+}
+
 /// Which weights of a network take part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
@@ -161,7 +169,33 @@ impl Choice {
     }
 }
 
-/// All weights of a network as one vector.
+/// How many weights of a network take part.
+pub fn count(module: &impl Module, choice: &Choice) -> usize {
+    let mut counter = Counter {
+        choice,
+        visited: 0,
+        count: 0,
+    };
+    module.visit(&mut counter);
+    counter.count
+}
+
+struct Counter<'a> {
+    choice: &'a Choice,
+    visited: usize,
+    count: usize,
+}
+
+impl ModuleVisitor for Counter<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.visited += 1;
+        if self.choice.has(self.visited - 1) {
+            self.count += param.val().shape().num_elements();
+        }
+    }
+}
+
+/// All weights of a network as one vector, each array at a multiple of some places.
 pub fn weights(module: &impl Module) -> Tensor<1> {
     weights_of(module, &Choice::All)
 }
@@ -231,7 +265,13 @@ impl ModuleVisitor for Gatherer<'_> {
             #[cfg(feature = "libtorch")]
             Source::LibTorch => libtorch::gradient(value),
         };
-        self.parts.push(part.reshape([count]));
+        let part = part.reshape([count]);
+        if let rest @ 1.. = padded(count) - count {
+            let padding = Tensor::<1>::zeros([rest], &part.device()).cast(part.dtype());
+            self.parts.extend([part, padding]);
+        } else {
+            self.parts.push(part);
+        }
     }
 }
 
@@ -289,7 +329,7 @@ impl ModuleMapper for Scatterer {
                 .clone()
                 .narrow(0, self.offset, count)
                 .reshape(shape);
-            self.offset += count;
+            self.offset += padded(count);
             match self.receiver {
                 Some(Differentiation::Burn) => part.autodiff().require_grad(),
                 #[cfg(feature = "libtorch")]

@@ -68,9 +68,6 @@ impl Learner {
             let error = (states.output - batch).mul_scalar(2.0).square().mean();
             return error + heads.loss(states.encoder, states.decoder, &features);
         }
-        let tokens = self.model.encode(batch.clone(), precision);
-        (self.model.decode(tokens, precision) - batch)
-            .square()
-            .mean()
+        self.model.square_error(batch, precision)
     }
 }

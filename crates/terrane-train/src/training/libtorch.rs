@@ -1,4 +1,4 @@
-//! What Burn does not pass on of LibTorch: the flags and gradients of the tensors behind it, and updates in place.
+//! What Burn does not pass on of LibTorch: the flags and gradients of the tensors behind it.
 #![expect(
     deprecated,
     reason = "the fastest backend for NVIDIA cards that builds today"
@@ -7,8 +7,6 @@
 use burn::backend::LibTorch;
 use burn::backend::libtorch::TchTensor;
 use burn::tensor::{Device, Tensor};
-
-use crate::training::optimiser::Update;
 
 const INVARIANT: &str = "the tensor is on a LibTorch device";
 
@@ -82,34 +80,6 @@ pub(crate) fn gradient<const D: usize>(leaf: Tensor<D>) -> Tensor<D> {
         primitive.tensor.detach().zeros_like()
     };
     Tensor::from_primitive::<LibTorch>(primitive)
-}
-
-/// Burn's form of [`Update::apply`] in two thirds of the passes over memory, each writing over its first operand.
-pub(crate) fn apply(
-    update: &Update,
-    weights: &Tensor<1>,
-    mean: &Tensor<1>,
-    square: &Tensor<1>,
-    gradient: Tensor<1>,
-) {
-    let primitive = |tensor: &Tensor<1>| {
-        tensor
-            .clone()
-            .try_into_primitive::<LibTorch>()
-            .expect(INVARIANT)
-            .tensor
-    };
-    let [mut weights, mut mean, mut square] = [weights, mean, square].map(primitive);
-    let mut gradient = primitive(&gradient);
-    let _ = mean.lerp_(&gradient, 1.0 - update.beta1);
-    let _ = gradient.square_();
-    let _ = square.lerp_(&gradient, 1.0 - update.beta2);
-    // weights − mean · rate / (root + ε), with the sign and the rate in the root.
-    let mut root = square.sqrt();
-    let _ = root.g_mul_scalar_(-update.root_factor / update.rate);
-    let _ = root.g_add_scalar_(-update.epsilon / update.rate);
-    let _ = weights.g_mul_scalar_(update.keep);
-    let _ = weights.addcdiv_(&mean, &root);
 }
 
 /// The length of a vector in one pass, where it is LibTorch's.

@@ -9,6 +9,7 @@ mod log;
 pub mod optimiser;
 mod pth;
 mod schedule;
+pub mod step;
 mod team;
 mod train;
 

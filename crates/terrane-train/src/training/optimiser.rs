@@ -3,6 +3,8 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use terrane_networks::blocks::Check;
+#[cfg(feature = "libtorch")]
+use terrane_networks::cuda;
 
 use crate::config::{are_decays, are_non_negative, check_each};
 
@@ -92,44 +94,26 @@ impl Optimiser {
     }
 
     /// Takes one step against the gradient; returns the new weights.
-    pub fn step(&mut self, rate: f64, mut gradient: Tensor<1>) -> Tensor<1> {
-        if self.clip_norm > 0.0 {
-            // As PyTorch does it; on the device, so that nothing waits for the number.
-            let factor = length(&gradient)
-                .add_scalar(1e-6)
-                .recip()
-                .mul_scalar(self.clip_norm)
-                .clamp_max(1.0);
-            gradient = gradient * factor;
-        }
+    pub fn step(&mut self, rate: f64, gradient: Tensor<1>) -> Tensor<1> {
         let OptimiserConfig {
             beta1,
             beta2,
             epsilon,
             weight_decay,
         } = self.config;
-        let State {
-            steps,
-            weights,
-            mean,
-            square,
-            average,
-        } = &mut self.state;
-        *steps += 1;
-        let time = *steps as i32;
+        self.state.steps += 1;
+        let time = self.state.steps as i32;
         let update = Update {
+            clip_norm: self.clip_norm,
             beta1,
             beta2,
             epsilon,
             root_factor: 1.0 / (1.0 - beta2.powi(time)).sqrt(),
             rate: rate / (1.0 - beta1.powi(time)),
             keep: 1.0 - rate * weight_decay,
+            ema: self.ema,
         };
-        update.apply(weights, mean, square, gradient);
-        if let Some(average) = average {
-            let decay = self.ema;
-            *average = average.clone().mul_scalar(decay) + weights.clone().mul_scalar(1.0 - decay);
-        }
+        update.apply(&mut self.state, gradient);
         self.state.weights.clone()
     }
 
@@ -144,31 +128,44 @@ impl Optimiser {
 
 /// The numbers of one step.
 #[derive(Debug)]
-pub(crate) struct Update {
-    pub(crate) beta1: f64,
-    pub(crate) beta2: f64,
-    pub(crate) epsilon: f64,
+struct Update {
+    /// The longest gradient, or 0.
+    clip_norm: f64,
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
     /// What the root of the mean square is multiplied with, since it starts at 0.
-    pub(crate) root_factor: f64,
+    root_factor: f64,
     /// The learning rate over what the mean lacks since it starts at 0.
-    pub(crate) rate: f64,
+    rate: f64,
     /// The part of a weight that its decay leaves.
-    pub(crate) keep: f64,
+    keep: f64,
+    /// Decay of the running mean of weights.
+    ema: f64,
 }
 
 impl Update {
-    fn apply(
-        &self,
-        weights: &mut Tensor<1>,
-        mean: &mut Tensor<1>,
-        square: &mut Tensor<1>,
-        gradient: Tensor<1>,
-    ) {
+    fn apply(&self, state: &mut State, mut gradient: Tensor<1>) {
         #[cfg(feature = "libtorch")]
-        if self.rate != 0.0 && crate::training::libtorch::is_on(&weights.device()) {
-            crate::training::libtorch::apply(self, weights, mean, square, gradient);
+        if self.apply_in_one_pass(state, &gradient) {
             return;
         }
+        if self.clip_norm > 0.0 {
+            // As PyTorch does it; on the device, so that nothing waits for the number.
+            let factor = length(&gradient)
+                .add_scalar(1e-6)
+                .recip()
+                .mul_scalar(self.clip_norm)
+                .clamp_max(1.0);
+            gradient = gradient * factor;
+        }
+        let State {
+            weights,
+            mean,
+            square,
+            average,
+            ..
+        } = state;
         *mean = mean.clone().mul_scalar(self.beta1) + gradient.clone().mul_scalar(1.0 - self.beta1);
         *square =
             square.clone().mul_scalar(self.beta2) + gradient.square().mul_scalar(1.0 - self.beta2);
@@ -179,6 +176,36 @@ impl Update {
             .add_scalar(self.epsilon);
         let change = (mean.clone() / root).mul_scalar(self.rate);
         *weights = weights.clone().mul_scalar(self.keep) - change;
+        if let Some(average) = average {
+            *average =
+                average.clone().mul_scalar(self.ema) + weights.clone().mul_scalar(1.0 - self.ema);
+        }
+    }
+
+    /// The same by a kernel that writes over what is remembered, where there is one; whether there is.
+    #[cfg(feature = "libtorch")]
+    fn apply_in_one_pass(&self, state: &State, gradient: &Tensor<1>) -> bool {
+        let Ok(adam) = cuda::Adam::of(gradient) else {
+            return false;
+        };
+        let step = cuda::AdamStep {
+            clip: self.clip_norm,
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+            root_factor: self.root_factor,
+            rate: self.rate,
+            keep: self.keep,
+            decay: self.ema,
+        };
+        adam.step(
+            &step,
+            [&state.weights, &state.mean, &state.square],
+            state.average.as_ref(),
+            gradient,
+            &length(gradient),
+        );
+        true
     }
 }
 

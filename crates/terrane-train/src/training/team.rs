@@ -13,6 +13,7 @@ use crate::training::learner::Learner;
 use crate::{Error, Result};
 
 /// The devices of a training.
+#[derive(Debug)]
 pub(crate) struct Team<'a> {
     differentiation: Differentiation,
     teacher: Option<&'a Teacher>,

@@ -1,0 +1,93 @@
+//! A function of our own in LibTorch's differentiation.
+
+use std::ffi::c_void;
+
+use tch::Tensor;
+
+/// Turns gradients by the outputs of a function into gradients by its inputs, each where there is one.
+pub(super) type Backward = Box<dyn FnOnce(&[Option<Tensor>]) -> Vec<Option<Tensor>> + Send>;
+
+/// What the hook holds: how many outputs and inputs there are, and what is to be done.
+struct State {
+    outputs: usize,
+    inputs: usize,
+    backward: Backward,
+}
+
+#[expect(unsafe_code, reason = "a function in C++")]
+// SAFETY: the declaration is that of hook.cpp.
+unsafe extern "C" {
+    fn terrane_hook(
+        values: *const *const c_void,
+        value_count: usize,
+        inputs: *const *const c_void,
+        input_count: usize,
+        state: *mut c_void,
+        backward: extern "C" fn(*mut c_void, *const *mut c_void, *mut *mut c_void),
+        release: extern "C" fn(*mut c_void),
+        outputs: *mut *mut c_void,
+    );
+}
+
+/// Tensors with the numbers of `values` whose gradients `backward` turns into those of `inputs`.
+pub(super) fn hooked(values: &[Tensor], inputs: &[&Tensor], backward: Backward) -> Vec<Tensor> {
+    let state = Box::new(State {
+        outputs: values.len(),
+        inputs: inputs.len(),
+        backward,
+    });
+    let values: Vec<_> = values.iter().map(|value| value.as_ptr().cast()).collect();
+    let inputs: Vec<_> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+    let mut outputs = vec![std::ptr::null_mut::<c_void>(); values.len()];
+    #[expect(unsafe_code, reason = "a function in C++")]
+    // SAFETY: all pointers are of live tensors and of as many as are said; the state is handed over and given back once, to
+    // `backward` or to `release`; every output is a new tensor, which is ours.
+    unsafe {
+        terrane_hook(
+            values.as_ptr(),
+            values.len(),
+            inputs.as_ptr(),
+            inputs.len(),
+            Box::into_raw(state).cast(),
+            backward_of,
+            release,
+            outputs.as_mut_ptr(),
+        );
+        outputs
+            .into_iter()
+            .map(|output| Tensor::from_ptr(output.cast()))
+            .collect()
+    }
+}
+
+extern "C" fn backward_of(
+    state: *mut c_void,
+    by_outputs: *const *mut c_void,
+    by_inputs: *mut *mut c_void,
+) {
+    #[expect(unsafe_code, reason = "called from C++")]
+    // SAFETY: the hook gives back the state that it was given, as many gradients as there are outputs, and room for as many as there
+    // are inputs; tensors that go out are forgotten here and freed there.
+    unsafe {
+        let state = Box::from_raw(state.cast::<State>());
+        let gradients: Vec<Option<Tensor>> = std::slice::from_raw_parts(by_outputs, state.outputs)
+            .iter()
+            .map(|gradient| (!gradient.is_null()).then(|| Tensor::clone_from_ptr(gradient.cast())))
+            .collect();
+        let found = (state.backward)(&gradients);
+        assert_eq!(found.len(), state.inputs, "a gradient for every input");
+        let room = std::slice::from_raw_parts_mut(by_inputs, state.inputs);
+        for (place, gradient) in room.iter_mut().zip(found) {
+            if let Some(mut gradient) = gradient {
+                *place = gradient.as_mut_ptr().cast();
+                std::mem::forget(gradient);
+            }
+        }
+    }
+}
+
+extern "C" fn release(state: *mut c_void) {
+    #[expect(unsafe_code, reason = "called from C++")]
+    // SAFETY: as in `backward_of`; the hook calls one of both, once.
+    drop(unsafe { Box::from_raw(state.cast::<State>()) });
+}

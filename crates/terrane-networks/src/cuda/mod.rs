@@ -1,0 +1,223 @@
+//! Kernels of our own for NVIDIA cards, compiled at run time and launched on LibTorch's tensors.
+//!
+//! Every kernel has a plain twin made of Burn's operations, which it is tested against. Where the driver or its compiler cannot
+//! be had, everything runs by the twins.
+#![expect(
+    deprecated,
+    reason = "the fastest backend for NVIDIA cards that builds today"
+)]
+
+mod adam;
+mod hook;
+mod passes;
+mod sines;
+pub(crate) mod trunk;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use burn::backend::LibTorch;
+use burn::tensor::Tensor;
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
+};
+use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+
+pub use adam::{Adam, AdamStep};
+pub(crate) use sines::Sines;
+
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Why there are no kernels.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CudaError {
+    /// See [`switch_off`].
+    #[error("kernels are switched off")]
+    SwitchedOff,
+    /// Not on an NVIDIA card of LibTorch.
+    #[error("the device is no NVIDIA card of LibTorch")]
+    OtherDevice,
+    /// The driver or its compiler cannot be had.
+    #[error("{0}")]
+    Driver(String),
+}
+
+/// One source, compiled for a card.
+#[derive(Debug)]
+struct Program {
+    module: Arc<CudaModule>,
+    functions: Mutex<HashMap<&'static str, CudaFunction>>,
+    stream: Arc<CudaStream>,
+}
+
+/// What a kernel is given.
+#[derive(Debug, Clone, Copy)]
+enum Argument {
+    Address(u64),
+    Float(f32),
+    Long(i64),
+}
+
+type Key = (&'static str, usize, Vec<(&'static str, usize)>);
+
+/// A file of kernels.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    name: &'static str,
+    text: &'static str,
+}
+
+/// A program, or why there is none.
+type Compiled = Result<Arc<Program>, CudaError>;
+
+static PROGRAMS: LazyLock<Mutex<HashMap<Key, Compiled>>> = LazyLock::new(Mutex::default);
+
+/// Leaves everything to the plain twins from now on, or no longer: for comparisons.
+pub fn switch_off(is_off: bool) {
+    IS_OFF.store(is_off, Ordering::Relaxed);
+}
+
+/// Whether a tensor lies on a card with kernels of our own, and why not.
+pub fn check<const D: usize>(tensor: &Tensor<D>) -> Result<(), CudaError> {
+    Program::on(ordinal(tensor)?, adam::SOURCE, &[]).map(|_| ())
+}
+
+/// The number of the card that a tensor lies on.
+fn ordinal<const D: usize>(tensor: &Tensor<D>) -> Result<usize, CudaError> {
+    let primitive = tensor
+        .clone()
+        .try_into_primitive::<LibTorch>()
+        .map_err(|_| CudaError::OtherDevice)?;
+    match primitive.tensor.device() {
+        tch::Device::Cuda(ordinal) => Ok(ordinal),
+        _ => Err(CudaError::OtherDevice),
+    }
+}
+
+impl Program {
+    /// A source with some numbers defined, for a card; compiled once.
+    fn on(
+        ordinal: usize,
+        source: Source,
+        defined: &[(&'static str, usize)],
+    ) -> Result<Arc<Self>, CudaError> {
+        if IS_OFF.load(Ordering::Relaxed) {
+            return Err(CudaError::SwitchedOff);
+        }
+        PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry((source.name, ordinal, defined.to_vec()))
+            .or_insert_with(|| Self::compile(source.text, ordinal, defined).map(Arc::new))
+            .clone()
+    }
+
+    fn compile(
+        source: &str,
+        ordinal: usize,
+        defined: &[(&'static str, usize)],
+    ) -> Result<Self, CudaError> {
+        // Libraries that are missing are a panic of the bindings.
+        let compiled = std::panic::catch_unwind(|| {
+            let context =
+                CudaContext::new(ordinal).map_err(|error| CudaError::Driver(error.to_string()))?;
+            let (major, minor) = context
+                .compute_capability()
+                .map_err(|error| CudaError::Driver(error.to_string()))?;
+            if major < 8 {
+                return Err(CudaError::Driver(format!(
+                    "kernels need a card of compute capability 8.0 or above, not {major}.{minor}"
+                )));
+            }
+            let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}")];
+            options.extend(
+                defined
+                    .iter()
+                    .map(|(name, number)| format!("-D{name}={number}")),
+            );
+            let options = CompileOptions {
+                options,
+                ..CompileOptions::default()
+            };
+            let ptx = compile_ptx_with_opts(source, options)
+                .map_err(|error| CudaError::Driver(error.to_string()))?;
+            let module = context
+                .load_module(ptx)
+                .map_err(|error| CudaError::Driver(error.to_string()))?;
+            Ok(Self {
+                module,
+                functions: Mutex::default(),
+                // LibTorch's own stream, so that everything comes in order.
+                stream: context.default_stream(),
+            })
+        });
+        compiled.unwrap_or_else(|_| {
+            Err(CudaError::Driver(
+                "the driver's libraries cannot be loaded".to_owned(),
+            ))
+        })
+    }
+
+    /// Starts a kernel on so many blocks of threads.
+    fn launch(
+        &self,
+        name: &'static str,
+        blocks: usize,
+        threads: (u32, u32),
+        arguments: &[Argument],
+    ) {
+        let function = self
+            .functions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(name)
+            .or_insert_with(|| {
+                let function = self.module.load_function(name);
+                function.expect("the source has the kernel")
+            })
+            .clone();
+        let mut builder = self.stream.launch_builder(&function);
+        for argument in arguments {
+            match argument {
+                Argument::Address(address) => builder.arg(address),
+                Argument::Float(number) => builder.arg(number),
+                Argument::Long(number) => builder.arg(number),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: (u32::try_from(blocks).expect("a grid of 32 bits"), 1, 1),
+            block_dim: (threads.0, threads.1, 1),
+            shared_mem_bytes: 0,
+        };
+        #[expect(
+            unsafe_code,
+            reason = "kernels take addresses; every launch checks the tensors behind them"
+        )]
+        // SAFETY: the addresses are those of tensors whose card, type and length `address_of` checked for this kernel, and they live
+        // until the stream, LibTorch's own, has come to what frees them.
+        let launched = unsafe { builder.launch(config) };
+        launched.expect("a kernel that was compiled is launched");
+    }
+}
+
+/// The address of a tensor's numbers, which are so many 32-bit floats in one piece on a card.
+fn address<const D: usize>(tensor: &Tensor<D>, count: usize) -> Argument {
+    let primitive = tensor
+        .clone()
+        .try_into_primitive::<LibTorch>()
+        .expect("a kernel's tensors are LibTorch's");
+    address_of(&primitive.tensor, tch::Kind::Float, count)
+}
+
+/// The address of so many numbers of a kind in one piece on a card.
+fn address_of(tensor: &tch::Tensor, kind: tch::Kind, count: usize) -> Argument {
+    assert!(
+        tensor.device().is_cuda()
+            && tensor.kind() == kind
+            && tensor.is_contiguous()
+            && tensor.numel() == count,
+        "a kernel needs {count} of {kind:?} in one piece on a card, not {tensor:?}"
+    );
+    Argument::Address(tensor.data_ptr() as u64)
+}
