@@ -126,8 +126,9 @@ impl Axis {
             .collect()
     }
 
-    /// A line goes on straight, by its last two known values, where they end.
-    fn go_on_straight(&self, values: &mut [f64], place: impl Fn(usize) -> usize) {
+    /// A line of a grid goes on straight, by its last two known values, where they end.
+    fn go_on_straight(&self, values: &mut [f64], start: usize, stride: usize) {
+        let place = |index: usize| start + index * stride;
         let known = self.known();
         let (first, last) = (known.start, known.end - 1);
         for index in (0..first).chain(known.end..self.at.len()) {
@@ -239,13 +240,11 @@ impl Extended {
     fn go_on_straight(&mut self) {
         let across = self.across();
         for row in self.rows.known() {
-            let start = row * across;
             self.columns
-                .go_on_straight(&mut self.values, |column| start + column);
+                .go_on_straight(&mut self.values, row * across, 1);
         }
         for column in 0..across {
-            self.rows
-                .go_on_straight(&mut self.values, |row| row * across + column);
+            self.rows.go_on_straight(&mut self.values, column, across);
         }
     }
 
