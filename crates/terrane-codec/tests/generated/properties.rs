@@ -99,7 +99,7 @@ fn beyond_the_ground(recipe: &Recipe, levels: &[Vec<f64>]) -> Option<f64> {
     );
     (1..levels.len()).find_map(|level| {
         let rounding = 1e-9 * lowest.abs().max(highest.abs());
-        let most = (highest - lowest) + bound * (2 << level) as f64 + rounding;
+        let most = (highest - lowest) + bound * f64::from(2 << level) + rounding;
         valid(level).find(|height| lowest - height > most || height - highest > most)
     })
 }
