@@ -123,15 +123,22 @@ def wavelets():
 def overviews():
     """The border of a root, positions of pixels, and weights."""
     assert reader.GROWTH == 1.9998755873825247
-    root = reader.straight_border(np.array([[100.0, 104, 112], [96, 100, 102]]))
-    assert root.tolist() == [
-        [100, 104, 108, 112, 132, 152, 172],
-        [96, 100, 104, 108, 122, 136, 150],
-        [92, 96, 100, 104, 112, 120, 128],
-        [88, 92, 96, 100, 102, 104, 106],
-        [84, 88, 92, 96, 92, 88, 84],
-        [80, 84, 88, 92, 82, 72, 62],
+    positions = [0.0, 2, 4.5], [0.0, 1.6]
+    axes = [reader.bordered_positions(np.array(at), 1, False, False, None, 0) for at in positions]
+    assert np.abs(axes[0].at - [-4, -2, 0, 2, 4.5, 6.5, 8.5]).max() < 1e-12
+    assert np.abs(axes[1].at - [-4, -2, 0, 1.6, 3.6, 5.6]).max() < 1e-12
+    root = reader.with_border(np.array([[100.0, 104, 114], [96, 100, 106]]), axes)
+    expected = [
+        [102, 106, 110, 114, 134, 150, 166],
+        [97, 101, 105, 109, 124, 136, 148],
+        [92, 96, 100, 104, 114, 122, 130],
+        [88, 92, 96, 100, 106, 110.8, 115.6],
+        [83, 87, 91, 95, 96, 96.8, 97.6],
+        [78, 82, 86, 90, 86, 82.8, 79.6],
     ]
+    assert np.abs(root - expected).max() < 1e-12
+    below = reader.bordered_positions(np.array([8.25, 10.0]), 1, True, False, axes[0], 1)
+    assert np.abs(below.at - [0, 1, 8.25, 10, 12, 14]).max() < 1e-12
     for lossless, depth, expected in (
         (False, 1, [0.3336178164122087, 2.073267028991197, 4, 6, 8, 10, 11.946502336321448, 14.063436111908057]),
         (False, 2, [0.907495979337293, 4.137319861272664, 7.9023776340973875, 12.115731211000584]),

@@ -1434,43 +1434,55 @@ def positions(depth, tile, count, side, lossless):
     return np.concatenate([low(positions(depth - 1, b, count, side, lossless), lossless) for b in below])
 
 
-def straight(e):
-    """Lines with a border of two numbers that goes on straight."""
-    before, after = (e[0] - e[1], e[-1] - e[-2]) if len(e) > 1 else (0 * e[0], 0 * e[0])
-    return np.concatenate([[e[0] + 2 * before, e[0] + before], e, [e[-1] + after, e[-1] + 2 * after]])
+@dataclass
+class Axis:
+    """Where the columns or rows of an overview lie, with a border of two on each side."""
+
+    at: np.ndarray
+    before: bool  # whether the tree goes on there
+    after: bool
+
+    @property
+    def known(self):
+        """The indices of the picture and of what the tile above says of its border."""
+        return slice(0 if self.before else 2, len(self.at) - (0 if self.after else 2))
 
 
-def straight_border(metres):
-    """The metres of a root with a border of two pixels that goes on straight, first along rows, then columns."""
-    return straight(straight(metres.T).T)
+def bordered_positions(inner, depth, before, after, above, start):
+    """Positions with a border, by whole pixels where the tree ends, elsewhere from those of the tile above with its border."""
+    step = 2.0**depth
+    at = np.concatenate([inner[0] + step * np.array([-2, -1]), inner, inner[-1] + step * np.array([1, 2])])
+    axis = Axis(at, before, after)
+    for x in [-2, -1] * axis.before + [len(inner), len(inner) + 1] * axis.after:
+        left = 2 + start + x // 2
+        at[2 + x] = (above.at[left] + above.at[left + x % 2]) / 2
+    return axis
 
 
-def quotient(a, b):
-    """a / b, and 0 where that is not finite."""
-    with np.errstate(all="ignore"):
-        result = a / b
-    return np.where(np.isfinite(result), result, 0.0)
+def go_on_straight(lines, axis):
+    """Lines whose border goes on straight where the tree ends, along their first dimension."""
+    at, first, last = axis.at, axis.known.start, axis.known.stop - 1
+    for here, there, border in (first, min(first + 1, last), range(first)), (last, max(last - 1, first), range(last + 1, len(at))):
+        for x in border:
+            slope = (lines[there] - lines[here]) / (at[there] - at[here]) if here != there else 0
+            lines[x] = lines[here] + (at[x] - at[here]) * slope
 
 
-def positions_below(inner, above, start):
-    """Positions with a border of two, from those of the tile above with its border."""
-    x = np.arange(-2, len(inner) + 2)
-    left = 2 + start + x // 2
-    bordered = (above[left] + above[left + x % 2]) / 2
-    bordered[2:-2] = inner
-    return bordered
-
-
-def border_below(metres, axes, above, above_axes, starts):
-    """The metres of a tile below another with a border of two pixels, from those of the tile above with its border."""
-    places = []
-    for axis, outer, start in zip(axes, above_axes, starts):
-        left = np.minimum(2 + start + np.arange(-2, len(axis) - 2) // 2, len(outer) - 2)
-        places.append((left, quotient(axis - outer[left], outer[left + 1] - outer[left])))
-    (left, across), (up, down) = places
-    upper, lower = (above[rows][:, left] + across * (above[rows][:, left + 1] - above[rows][:, left]) for rows in (up, up + 1))
-    bordered = upper + down[:, None] * (lower - upper)
+def with_border(metres, axes, above=None, above_axes=None, starts=None):
+    """Metres with a border of two pixels: as the tile above says, and straight where the tree ends."""
+    columns, rows = axes
+    bordered = np.zeros((len(rows.at), len(columns.at)))
+    if above is not None:
+        places = []
+        for axis, outer, start in zip(axes, above_axes, starts):
+            left = 2 + start + np.arange(-2, len(axis.at) - 2)[axis.known] // 2
+            places.append((left, (axis.at[axis.known] - outer.at[left]) / (outer.at[left + 1] - outer.at[left])))
+        (left, across), (up, down) = places
+        upper, lower = (above[r][:, left] + across * (above[r][:, left + 1] - above[r][:, left]) for r in (up, up + 1))
+        bordered[rows.known, columns.known] = upper + down[:, None] * (lower - upper)
     bordered[2:-2, 2:-2] = metres
+    go_on_straight(bordered[rows.known].T, columns)
+    go_on_straight(bordered, rows)
     return bordered
 
 
@@ -1489,14 +1501,15 @@ def kernel(depth, lossless):
     return (smooth + spline) / 2 if lossless else smooth
 
 
-def moved(bordered, axes, firsts, depth, lossless):
-    """Heights at the middle of the pixels of an overview, of metres with a border."""
+def moved(bordered, axes, firsts, counts, depth, lossless):
+    """Heights at the middle of what the pixels of an overview cover, of metres with a border."""
     weights = kernel(depth, lossless)
-    for axis, first in zip(axes, firsts):
+    for axis, start, count in zip(axes, firsts, counts):
         size = bordered.shape[1] - 4
-        middle = 2**depth * (first + np.arange(size)) + (2**depth - 1) / 2
-        lies = sum(k * axis[i + 1 : i + 1 + size] for i, k in enumerate(weights))
-        miss = quotient(middle - lies, axis[3 : 3 + size] - axis[2 : 2 + size])
+        first = 2**depth * (start + np.arange(size))
+        middle = (first + np.minimum(first + 2**depth, count) - 1) / 2
+        lies = sum(k * axis.at[i + 1 : i + 1 + size] for i, k in enumerate(weights))
+        miss = (middle - lies) / (axis.at[3 : 3 + size] - axis.at[2 : 2 + size])
         difference = bordered[:, 3 : 3 + size] - bordered[:, 2 : 2 + size]
         bordered = (sum(k * bordered[:, i + 1 : i + 1 + size] for i, k in enumerate(weights)) + miss * difference).T
     return bordered
@@ -1578,29 +1591,35 @@ class WaveletTile:
         """The metres of an overview with their border (section 13.7)."""
         metres = self.wavelet.metres(self.symbols, self.place.depth, 0)
         if not self.above:
-            return straight_border(metres)
+            return with_border(metres, self.axes)
         starts = (self.place.x0, self.place.y0)
-        return border_below(metres, self.axes, self.above.bordered, self.above.axes, starts)
+        return with_border(metres, self.axes, self.above.bordered, self.above.axes, starts)
 
     @cached_property
     def axes(self):
         """Where the columns and the rows of an overview lie, with their borders (section 13.7)."""
         pyramid, place = self.terrain.head.pyramid, self.place
-        finest = pyramid.levels[place.level - place.depth]
+        level, finest = pyramid.levels[place.level], pyramid.levels[place.level - place.depth]
+        n = 2 ** (level.root - place.level)
         axes = []
-        for axis, (tile, count, start) in enumerate(
-            ((place.column, finest.width, place.x0), (place.row, finest.height, place.y0))
+        for axis, (tile, tiles, count, start) in enumerate(
+            ((place.column, level.columns, finest.width, place.x0), (place.row, level.rows, finest.height, place.y0))
         ):
             inner = positions(place.depth, tile, count, pyramid.side, self.wavelet.lossless)
-            axes.append(positions_below(inner, self.above.axes[axis], start) if self.above else straight(inner))
+            before, after = tile % n > 0, (tile + 1) % n > 0 and tile + 1 < tiles
+            above = self.above.axes[axis] if self.above else None
+            axes.append(bordered_positions(inner, place.depth, before, after, above, start))
         return axes
 
     @cached_property
     def heights(self):
         """Heights, NaN at missing pixels."""
         if self.place.depth:
-            firsts = (self.place.column * self.terrain.head.side, self.place.row * self.terrain.head.side)
-            shown = moved(self.bordered, self.axes, firsts, self.place.depth, self.wavelet.lossless)
+            place, pyramid = self.place, self.terrain.head.pyramid
+            firsts = place.column * pyramid.side, place.row * pyramid.side
+            finest = pyramid.levels[place.level - place.depth]
+            counts = finest.width, finest.height
+            shown = moved(self.bordered, self.axes, firsts, counts, place.depth, self.wavelet.lossless)
             return np.where(self.missing, np.nan, shown)
         heights = self.wavelet.metres(self.symbols, 0, self.coarser)
         if self.corrections:

@@ -4,7 +4,9 @@
 //! the wavelet is mirrored, a little further inside. Everybody expects the pixels of an overview in the middle of those that they
 //! cover: by the surface through the picture they are moved there, a quarter of a pixel for the first overview and nearly
 //! half for the next ones. Beyond a tile's border the picture of the tile above says how the ground goes on, so that no tile
-//! needs its neighbours.
+//! needs its neighbours; where the tree ends, it goes on straight.
+
+use std::ops::Range;
 
 use terrane_context::Transform;
 use terrane_format::{LevelTile, Pyramid};
@@ -22,8 +24,11 @@ pub(crate) struct Axis {
     at: Vec<f64>,
     /// The first column or row in the tree.
     first: usize,
-    /// Pixels of the finest level that one covers.
+    /// Pixels of the finest level that one covers, and the last that there is.
     size: f64,
+    last: f64,
+    /// Whether the tree has more before it, and after it.
+    goes_on: [bool; 2],
 }
 
 /// A picture in metres, with what lies around it.
@@ -41,24 +46,6 @@ pub(crate) struct Above<'a> {
     pub(crate) picture: &'a Extended,
     pub(crate) column: usize,
     pub(crate) row: usize,
-}
-
-/// A line's border continued straight, by its last difference.
-fn straight(length: usize, at: impl Fn(usize) -> usize, values: &mut [f64]) {
-    let (first, last) = (BORDER, length - BORDER - 1);
-    let slope = |from: usize, to: usize, values: &[f64]| {
-        if first == last {
-            0.0
-        } else {
-            values[at(from)] - values[at(to)]
-        }
-    };
-    let before = slope(first, (first + 1).min(last), values);
-    let after = slope(last, last.saturating_sub(1).max(first), values);
-    for distance in 1..=BORDER {
-        values[at(first - distance)] = values[at(first)] + distance as f64 * before;
-        values[at(last + distance)] = values[at(last)] + distance as f64 * after;
-    }
 }
 
 /// The two places of the line above that a place of a line with its border lies between: it lies on the first, or in the middle.
@@ -89,43 +76,82 @@ impl Axis {
         // Counted from where the tree starts, so that equal trees are equal to the last bit wherever they lie.
         let tile_at = tile_at - (root_at << (root.level - tile.level));
         let count = count as usize - ((root_at * side) << (root.level - level));
+        let tiles = count
+            .div_ceil(side << depth)
+            .min(1 << (root.level - tile.level));
         let inner = positions(transform, count, side, depth, tile_at);
-        let mut at = vec![0.0; inner.len() + 2 * BORDER];
-        at[BORDER..BORDER + inner.len()].copy_from_slice(&inner);
-        match above {
-            None => straight(at.len(), |index| index, &mut at),
-            Some((above, start)) => {
-                for index in (0..BORDER).chain(BORDER + inner.len()..at.len()) {
-                    let [left, right] = pair(index, start);
-                    at[index] = f64::midpoint(above.at[left], above.at[right]);
-                }
-            }
-        }
-        Self {
-            at,
+        let end = BORDER + inner.len();
+        let mut axis = Self {
+            at: vec![0.0; end + BORDER],
             first: tile_at * side,
             size: 2_f64.powi(depth.into()),
+            last: (count - 1) as f64,
+            goes_on: [tile_at > 0, tile_at + 1 < tiles].map(|goes_on| goes_on && above.is_some()),
+        };
+        axis.at[BORDER..end].copy_from_slice(&inner);
+        // By whole pixels: what lies above was mirrored where the tree ends, and may lie nearer, or even before.
+        for distance in 1..=BORDER {
+            let away = distance as f64 * axis.size;
+            axis.at[BORDER - distance] = axis.at[BORDER] - away;
+            axis.at[end - 1 + distance] = axis.at[end - 1] + away;
         }
+        if let Some((above, start)) = above {
+            let known = axis.known();
+            for index in (known.start..BORDER).chain(end..known.end) {
+                let [left, right] = pair(index, start);
+                axis.at[index] = f64::midpoint(above.at[left], above.at[right]);
+            }
+        }
+        axis
     }
 
     fn len(&self) -> usize {
         self.at.len() - 2 * BORDER
     }
 
-    /// For every place, with the border, the one of the line above that lies before it, and which part of the way to the
-    /// next it is.
+    /// The places of the picture and of what the tile above says around it.
+    fn known(&self) -> Range<usize> {
+        let [before, after] = self.goes_on.map(|goes_on| if goes_on { 0 } else { BORDER });
+        before..self.at.len() - after
+    }
+
+    /// For every known place the one of the line above that lies before it, and which part of the way to the next it is.
     fn between(&self, above: &Self, start: usize) -> Vec<(usize, f64)> {
-        self.at
-            .iter()
-            .enumerate()
-            .map(|(index, at)| {
+        self.known()
+            .map(|index| {
                 let [first, _] = pair(index, start);
-                let first = first.min(above.at.len() - 2);
                 let (from, to) = (above.at[first], above.at[first + 1]);
-                let part = (at - from) / (to - from);
-                (first, if part.is_finite() { part } else { 0.0 })
+                (first, (self.at[index] - from) / (to - from))
             })
             .collect()
+    }
+
+    /// A line of a grid goes on straight, by its last two known values, where they end.
+    fn go_on_straight(&self, values: &mut [f64], start: usize, stride: usize) {
+        let place = |index: usize| start + index * stride;
+        let known = self.known();
+        let (first, last) = (known.start, known.end - 1);
+        for index in (0..first).chain(known.end..self.at.len()) {
+            let end = index.clamp(first, last);
+            let next = if index < first {
+                last.min(first + 1)
+            } else {
+                first.max(last - 1)
+            };
+            let value = values[place(end)];
+            let part = if next == end {
+                0.0
+            } else {
+                (self.at[index] - self.at[end]) / (self.at[next] - self.at[end])
+            };
+            values[place(index)] = value + part * (values[place(next)] - value);
+        }
+    }
+
+    /// The middle of what a pixel of an overview covers: less at the raster's edge, so that nothing is said of what lies beyond.
+    fn middle(&self, index: usize) -> f64 {
+        let first = (self.first + index) as f64 * self.size;
+        f64::midpoint(first, self.last.min(first + self.size - 1.0))
     }
 
     /// For every pixel of an overview how far the four around it, weighed, lie beside it, in differences of the two in
@@ -135,10 +161,8 @@ impl Axis {
             .map(|index| {
                 let four = &self.at[index + BORDER - 1..][..taps.len()];
                 let lies: f64 = four.iter().zip(taps).map(|(at, tap)| at * tap).sum();
-                let expected = (self.first + index) as f64 * self.size + (self.size - 1.0) / 2.0;
-                (expected - lies) / (four[2] - four[1])
+                (self.middle(index) - lies) / (four[2] - four[1])
             })
-            .map(|miss| if miss.is_finite() { miss } else { 0.0 })
             .collect()
     }
 }
@@ -159,7 +183,7 @@ fn positions(transform: Transform, count: usize, side: usize, depth: u8, tile: u
 }
 
 impl Extended {
-    /// A picture below another, or at the top of its tree, where it goes on straight.
+    /// A picture below another, or at the top of its tree.
     pub(crate) fn new(heights: &[f64], [columns, rows]: [Axis; 2], above: Option<Above>) -> Self {
         let (width, height) = (columns.len(), rows.len());
         let across = width + 2 * BORDER;
@@ -172,10 +196,10 @@ impl Extended {
             let start = (row + BORDER) * across + BORDER;
             extended.values[start..start + width].copy_from_slice(line);
         }
-        match above {
-            None => extended.go_on_straight(),
-            Some(above) => extended.go_on_below(above),
+        if let Some(above) = above {
+            extended.go_on_below(above);
         }
+        extended.go_on_straight();
         extended
     }
 
@@ -188,18 +212,7 @@ impl Extended {
         self.columns.at.len()
     }
 
-    fn go_on_straight(&mut self) {
-        let across = self.across();
-        let down = self.rows.at.len();
-        for row in BORDER..down - BORDER {
-            let line = &mut self.values[row * across..][..across];
-            straight(line.len(), |index| index, line);
-        }
-        for column in 0..across {
-            straight(down, |index| index * across + column, &mut self.values);
-        }
-    }
-
+    /// As the picture above says, where its tree goes on.
     fn go_on_below(&mut self, above: Above) {
         let across = self.across();
         let (width, height) = (self.columns.len(), self.rows.len());
@@ -207,9 +220,9 @@ impl Extended {
         let columns = self.columns.between(columns, above.column);
         let rows = self.rows.between(rows, above.row);
         let wide = above.picture.across();
-        for (row, &(top, down)) in rows.iter().enumerate() {
+        for (row, (top, down)) in self.rows.known().zip(rows) {
             let is_inside = (BORDER..BORDER + height).contains(&row);
-            for (column, &(left, right)) in columns.iter().enumerate() {
+            for (column, &(left, right)) in self.columns.known().zip(&columns) {
                 if is_inside && (BORDER..BORDER + width).contains(&column) {
                     continue;
                 }
@@ -220,6 +233,18 @@ impl Extended {
                 let (upper, lower) = (along(top), along(top + 1));
                 self.values[row * across + column] = upper + down * (lower - upper);
             }
+        }
+    }
+
+    /// Where its tree ends: along rows, then along columns.
+    fn go_on_straight(&mut self) {
+        let across = self.across();
+        for row in self.rows.known() {
+            self.columns
+                .go_on_straight(&mut self.values, row * across, 1);
+        }
+        for column in 0..across {
+            self.rows.go_on_straight(&mut self.values, column, across);
         }
     }
 
@@ -273,104 +298,4 @@ fn taps(t: f64, transform: Transform) -> [f64; 4] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use terrane_context::Matrix;
-    use terrane_format::TileId;
-
-    /// A plane, with a position's coordinates in pixels of the finest level.
-    fn plane(x: f64, y: f64) -> f64 {
-        3.0 + 0.7 * x - 0.3 * y
-    }
-
-    /// The picture of a plane that a tile has, made of those of the tiles below it.
-    fn picture(pyramid: &Pyramid, tile: LevelTile, transform: Transform) -> Matrix<f64> {
-        let window = pyramid.window(tile).unwrap();
-        let mut all = Matrix::new(window.width, window.height);
-        if tile.level == 0 {
-            for row in 0..window.height {
-                for (column, value) in all.row_mut(row).iter_mut().enumerate() {
-                    *value = plane((window.column + column) as f64, (window.row + row) as f64);
-                }
-            }
-            return all;
-        }
-        for below in pyramid.tiles_below(tile, tile.level - 1) {
-            // Large, so that the 5/3's rounding does not count.
-            let large = picture(pyramid, below, transform).map(|height| height * 1e5);
-            let ll = transform.forward(&large).unwrap().ll;
-            let ll = ll.map(|value| value / 1e5 / transform.growth());
-            let place = pyramid.window(below).unwrap();
-            let (column, row) = (place.column / 2, place.row / 2);
-            all.paste(&ll, column - window.column, row - window.row);
-        }
-        all
-    }
-
-    #[test]
-    fn a_plane_lies_where_the_pixels_of_overviews_lie() {
-        let pyramid = Pyramid::new(61, 50, 16, 3).unwrap();
-        for transform in [Transform::Lossy, Transform::Lossless] {
-            let extended = |tile: LevelTile, above: Option<Above>| {
-                let axis = |is_rows: bool| {
-                    let above = above.map(|above| {
-                        let [columns, rows] = above.picture.axes();
-                        if is_rows {
-                            (rows, above.row)
-                        } else {
-                            (columns, above.column)
-                        }
-                    });
-                    Axis::of(&pyramid, tile, transform, is_rows, above)
-                };
-                let picture = picture(&pyramid, tile, transform);
-                Extended::new(&picture.values, [axis(false), axis(true)], above)
-            };
-            let at = |level, column, row| LevelTile {
-                level,
-                id: TileId { column, row },
-            };
-            let root = extended(at(2, 0, 0), None);
-            let above = Above {
-                picture: &root,
-                column: 8,
-                row: 8,
-            };
-            let below = extended(at(1, 1, 1), Some(above));
-            for (shown, tile, size) in [
-                (root.shown(2, transform), at(2, 0, 0), 4.0),
-                (below.shown(1, transform), at(1, 1, 1), 2.0),
-            ] {
-                let window = pyramid.window(tile).unwrap();
-                for (index, height) in shown.iter().enumerate() {
-                    let middle = |index: usize| index as f64 * size + (size - 1.0) / 2.0;
-                    let expected = plane(
-                        middle(window.column + index % window.width),
-                        middle(window.row + index / window.width),
-                    );
-                    assert!(
-                        (height - expected).abs() < 1e-3,
-                        "{size} {index}: {height} {expected}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_single_pixel_has_a_height() {
-        let pyramid = Pyramid::new(1, 1, 16, 1).unwrap();
-        let id = TileId { column: 0, row: 0 };
-        let axis = || {
-            Axis::of(
-                &pyramid,
-                LevelTile { level: 0, id },
-                Transform::Lossy,
-                true,
-                None,
-            )
-        };
-        let picture = Extended::new(&[7.0], [axis(), axis()], None);
-        assert_eq!(picture.shown(3, Transform::Lossy), [7.0]);
-    }
-}
+mod tests;

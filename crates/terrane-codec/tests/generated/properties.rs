@@ -79,6 +79,41 @@ fn is_same(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
+/// A height of an overview that lies farther beyond all those of full resolution than steep ground takes it, where the rate
+/// keeps overviews near.
+fn beyond_the_ground(recipe: &Recipe, levels: &[Vec<f64>]) -> Option<f64> {
+    let bound = match recipe.rate {
+        Rate::Lossless => 0.0,
+        Rate::MaxError(bound) => bound,
+        _ => return None,
+    };
+    let valid = |level: usize| {
+        levels[level]
+            .iter()
+            .copied()
+            .filter(|height| !height.is_nan())
+    };
+    let (lowest, highest) = (
+        valid(0).fold(f64::INFINITY, f64::min),
+        valid(0).fold(f64::NEG_INFINITY, f64::max),
+    );
+    (1..levels.len()).find_map(|level| {
+        let rounding = 1e-9 * lowest.abs().max(highest.abs());
+        let most = (highest - lowest) + bound * f64::from(2 << level) + rounding;
+        valid(level).find(|height| lowest - height > most || height - highest > most)
+    })
+}
+
+/// Found by the second reader: the last columns of an overview lay nearly at the same place, and one pixel was 440 m high where
+/// the ground is 155 to 240 m.
+#[test]
+fn a_narrow_last_tile_stays_near_the_ground() {
+    let recipe = Recipe::of_number(1385);
+    assert_eq!((recipe.width, recipe.height, recipe.side), (171, 17, 16));
+    let levels = levels(&open(&made(&recipe).unwrap()));
+    assert_eq!(beyond_the_ground(&recipe, &levels), None);
+}
+
 proptest! {
     #![proptest_config(cases(48))]
 
@@ -133,6 +168,7 @@ proptest! {
                 prop_assert!(height.is_nan() || height.is_finite());
             }
         }
+        prop_assert_eq!(beyond_the_ground(&recipe, &levels), None);
     }
 
     /// A window is that part of the whole, read with a cache or on several threads.

@@ -165,7 +165,7 @@ fn a_wave_lies_right_in_every_overview() {
                 ),
                 (
                     "beside trees' borders",
-                    0.05,
+                    0.02,
                     wave_shift((&heights, width), (above, period), |column| {
                         near(column, tree)
                     }),
