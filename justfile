@@ -63,6 +63,8 @@ deny:
 dist *features:
     #!/usr/bin/env bash
     set -euo pipefail
+    # Sources in C say when they were compiled.
+    export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-315532800}"
     RUSTFLAGS="--remap-path-prefix=$PWD=/terrane --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" \
         cargo build --locked --profile dist -p terrane-cli {{features}}
     ls -l "${CARGO_TARGET_DIR:-target}/dist/terrane"
