@@ -278,7 +278,7 @@ mod tests {
             },
             ours,
             has_share: false,
-            source: "`a|b`".into(),
+            source: "`a/b`".into(),
             why: "other <data>".into(),
         }
     }
@@ -312,17 +312,17 @@ mod tests {
         let html = comparison().html();
         assert_eq!(html.matches("rowspan=\"2\"").count(), 3, "{html}");
         assert_eq!(html.matches("other &lt;data&gt;").count(), 2);
-        assert!(html.contains("class=\"missing\">not measured</td>"), "{html}");
+        assert!(
+            html.contains("class=\"missing\">not measured</td>"),
+            "{html}"
+        );
         let markdown = comparison().markdown();
         let lines: Vec<&str> = markdown.lines().collect();
         assert_eq!(
             lines[2],
-            "| A | PSNR, dB | 51.69 | 51.04 | −0.65 | `a|b` | other \\<data\\> |"
+            "| A | PSNR, dB | 51.69 | 51.04 | −0.65 | `a/b` | other \\<data\\> |"
         );
-        assert_eq!(
-            lines[3],
-            "|  | PSNR, dB | 48.86 | not measured | – |  |  |"
-        );
+        assert_eq!(lines[3], "|  | PSNR, dB | 48.86 | not measured | – |  |  |");
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(csv.lines().count(), 4);
         assert_eq!(
             csv.lines().nth(2).unwrap(),
-            "Table 1,A,PSNR,dB,48.86,,,not measured,a|b,other <data>"
+            "Table 1,A,PSNR,dB,48.86,,,not measured,a/b,other <data>"
         );
         assert!(numbers("paper", std::iter::empty()).is_none());
     }
