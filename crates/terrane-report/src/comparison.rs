@@ -36,6 +36,17 @@ impl Verdict {
     }
 }
 
+/// How a number is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As it is.
+    Value,
+    /// As it is, and the difference also as a share of the paper's.
+    Share,
+    /// With its sign: it is a difference itself.
+    Change,
+}
+
 /// One number of the paper beside ours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
@@ -51,8 +62,8 @@ pub struct Compared {
     pub paper: Cell,
     /// What we have.
     pub ours: Cell,
-    /// Whether the difference is also told as a share of the paper's number.
-    pub has_share: bool,
+    /// How both are shown.
+    pub form: Form,
     /// Where ours comes from; `backticks` set code. Equal neighbours are shown once.
     pub source: String,
     /// Why they differ, or why there is none; `backticks` set code. Equal neighbours are shown once.
@@ -78,6 +89,7 @@ impl Compared {
     fn shown(&self, cell: &Cell) -> String {
         match cell {
             Cell::Missing => self.verdict.name().to_owned(),
+            Cell::Number(value) if self.form == Form::Change => signed(*value, self.digits),
             other => other.shown(self.digits),
         }
     }
@@ -89,7 +101,8 @@ impl Compared {
         };
         let mut text = signed(difference, self.digits);
         let paper = number(&self.paper).unwrap_or(0.0);
-        if self.has_share && paper > 0.0 && difference != 0.0 {
+        let is_seen = text.starts_with(['+', '−']);
+        if self.form == Form::Share && paper > 0.0 && is_seen {
             let share = 100.0 * difference / paper;
             text.push_str(&format!(
                 " ({} %)",
@@ -134,7 +147,7 @@ pub struct Comparison {
 }
 
 /// How many rows from here on show one cell for all of them, and nothing for those that an earlier one covers.
-fn spans(rows: &[Compared], of: impl Fn(&Compared) -> (&str, &str)) -> Vec<usize> {
+fn spans(rows: &[Compared], of: impl Fn(&Compared) -> [&str; 3]) -> Vec<usize> {
     let mut spans = vec![0; rows.len()];
     let mut first = 0;
     for (index, row) in rows.iter().enumerate() {
@@ -147,12 +160,12 @@ fn spans(rows: &[Compared], of: impl Fn(&Compared) -> (&str, &str)) -> Vec<usize
 }
 
 impl Comparison {
-    /// The subject's, the source's and the reason's spans; none of the last two goes beyond a subject.
+    /// The subject's, the source's within it, and the reason's within that.
     fn spans(&self) -> [Vec<usize>; 3] {
         [
-            spans(&self.rows, |row| (&row.subject, "")),
-            spans(&self.rows, |row| (&row.subject, &row.source)),
-            spans(&self.rows, |row| (&row.subject, &row.why)),
+            spans(&self.rows, |row| [&row.subject, "", ""]),
+            spans(&self.rows, |row| [&row.subject, &row.source, ""]),
+            spans(&self.rows, |row| [&row.subject, &row.source, &row.why]),
         ]
     }
 
@@ -188,11 +201,16 @@ impl Comparison {
 
     pub(crate) fn html(&self) -> String {
         let [subjects, sources, reasons] = self.spans();
-        let rows = self.rows.iter().enumerate().map(|(index, row)| HtmlRow {
-            row,
-            subject: covered(subjects[index]),
-            source: covered(sources[index]),
-            reason: covered(reasons[index]),
+        let rows = self.rows.iter().enumerate().map(|(index, row)| {
+            let is_subject = subjects[index] > 0;
+            // What has no source needs no line that says so.
+            let is_source = sources[index] > 0 && !row.source.is_empty();
+            HtmlRow {
+                row,
+                is_subject,
+                has_head: is_subject || is_source,
+                reason: (reasons[index] > 0).then_some(reasons[index]),
+            }
         });
         let template = ComparisonTemplate {
             comparison: self,
@@ -209,16 +227,15 @@ struct ComparisonTemplate<'a> {
     rows: Vec<HtmlRow<'a>>,
 }
 
-/// A row with how many rows its cells cover; none where an earlier row's covers this one.
+/// A row with what is shown of it.
 struct HtmlRow<'a> {
     row: &'a Compared,
-    subject: Option<usize>,
-    source: Option<usize>,
+    /// Whether it is the first of its subject.
+    is_subject: bool,
+    /// Whether a line with subject and source comes before it.
+    has_head: bool,
+    /// How many rows its reason covers; none where an earlier row's covers this one.
     reason: Option<usize>,
-}
-
-fn covered(span: usize) -> Option<usize> {
-    (span > 0).then_some(span)
 }
 
 /// Every number of some comparisons as one table, a row for each.
@@ -277,7 +294,7 @@ mod tests {
                 Verdict::Differs
             },
             ours,
-            has_share: false,
+            form: Form::Value,
             source: "`a/b`".into(),
             why: "other <data>".into(),
         }
@@ -303,14 +320,20 @@ mod tests {
         assert_eq!(rows[1].shown_difference(), "–");
         assert_eq!(rows[2].shown_difference(), "0.00");
         let mut metres = row("A", 0.05, 0.06);
-        (metres.has_share, metres.digits) = (true, 3);
+        (metres.form, metres.digits) = (Form::Share, 3);
         assert_eq!(metres.shown_difference(), "+0.010 (+20 %)");
+        let mut change = row("A", 4.9, -0.3);
+        change.form = Form::Change;
+        assert_eq!(change.shown(&change.paper), "+4.90");
+        assert_eq!(change.shown(&change.ours), "−0.30");
+        assert_eq!(change.shown_difference(), "−5.20");
     }
 
     #[test]
     fn what_neighbours_share_is_shown_once() {
         let html = comparison().html();
-        assert_eq!(html.matches("rowspan=\"2\"").count(), 3, "{html}");
+        assert_eq!(html.matches("rowspan=\"2\"").count(), 1, "{html}");
+        assert_eq!(html.matches("<code>a/b</code>").count(), 2, "{html}");
         assert_eq!(html.matches("other &lt;data&gt;").count(), 2);
         assert!(
             html.contains("class=\"missing\">not measured</td>"),

@@ -7,7 +7,7 @@ use terrane_train::training::ScheduleConfig;
 
 use super::evidence::grouped;
 use super::findings::{Findings, paper_config};
-use super::number::{Measure, Tolerance, named, words};
+use super::number::{Measure, Tolerance, named, noted, words};
 use crate::Result;
 use crate::tables::paper;
 
@@ -46,15 +46,17 @@ impl Findings {
             );
             for ((name, digits, of), paper) in PARTS.into_iter().zip(values) {
                 let as_run = run.as_ref().map_or(f64::NAN, |run| giga(of(run)));
-                let why = match method {
+                let note = match method {
                     "functa" => format!(
-                        "agrees, with 15 sine layers of 512; the text's network of 4 of 256, which we train, takes {as_run:.2}"
+                        "of 15 sine layers of 512; the text's 4 of 256, which we train, take {as_run:.2}"
                     ),
-                    _ => format!("agrees, counted as the paper does; {as_run:.2} as it runs"),
+                    _ => format!("{as_run:.2} as it runs"),
                 };
                 let measure = Measure::count(name, "GFLOP", digits);
                 let ours = ours.as_ref().map(|account| giga(of(account)));
-                rows.push(measure.beside(&named(method), paper, ours, ACCOUNT, &why));
+                let compared =
+                    measure.beside(&named(method), paper, ours, ACCOUNT, "another count");
+                rows.push(noted(compared, &note));
             }
         }
         rows.extend(self.wall_clock()?);
@@ -67,7 +69,6 @@ impl Findings {
     }
 
     fn wall_clock(&self) -> Result<Vec<Compared>> {
-        const TIME: Measure = Measure::new("time (text)", "ms", 2, Tolerance::Share(0.15));
         let mut rows = Vec::new();
         for (method, paper) in paper::WALL_CLOCK_MS {
             let config = paper_config(method)?;
@@ -79,10 +80,19 @@ impl Findings {
             let by = found.map(|(_, device)| format!("`wall-clock`, {device}"));
             let why = match found {
                 Some(_) => "another machine and program".to_owned(),
-                None => "not measured: it takes a `wall-clock.csv` of networks of the paper's size (`terrane bench wall-clock --size paper`), seconds on a GPU".to_owned(),
+                None => "not measured: `wall-clock.csv` of `terrane bench wall-clock --size paper`, which takes seconds on a GPU".to_owned(),
             };
-            rows.push(TIME.beside(
-                &named(method),
+            let measure = Measure::error(
+                match method {
+                    "huvr" => "HUVR",
+                    "huvr-siren" => "HUVR+SIREN",
+                    _ => "TransINR",
+                },
+                "ms",
+                2,
+            );
+            rows.push(measure.beside(
+                "Time of a tile (text)",
                 paper,
                 found.map(|(time, _)| time.both_ms()),
                 &by.unwrap_or_default(),
@@ -117,12 +127,13 @@ impl Findings {
             let per_pixel = run.map_or(f64::NAN, |run| {
                 run.neural_decoder as f64 / run.pixels as f64
             });
-            let why = format!(
-                "agrees, for its network at every pixel and without convolutions; {:.0} per pixel as it runs",
+            let note = format!(
+                "for its network at every pixel and without convolutions; {:.0} per pixel as it runs",
                 per_pixel / 1e3
             );
             let point = point.map(|flops| flops as f64 / 1e3);
-            rows.push(POINT.beside(&named(method), kflop, point, ACCOUNT, &why));
+            let compared = POINT.beside(&named(method), kflop, point, ACCOUNT, "another count");
+            rows.push(noted(compared, &note));
         }
         let account = account("huvr-siren", Convention::AsRun)?;
         let sines = account.and_then(|account| {
@@ -188,8 +199,9 @@ impl Findings {
             }
             let pass = paper::TRAINING_TILES / train.batch;
             let epochs = train.steps as f64 / pass as f64;
-            let why = format!("agrees; {} steps", grouped(train.steps));
-            rows.push(EPOCHS.beside(&name, paper.epochs as f64, Some(epochs), &by, &why));
+            let steps = format!("{} steps", grouped(train.steps));
+            let compared = EPOCHS.beside(&name, paper.epochs as f64, Some(epochs), &by, code);
+            rows.push(noted(compared, &steps));
             rows.push(BATCH.beside(
                 &name,
                 paper.batch as f64,

@@ -6,7 +6,7 @@ use terrane_train::measure::mean_seams;
 
 use super::evidence::{Evidence, Fit, grouped};
 use super::findings::Findings;
-use super::number::{Measure, named, source};
+use super::number::{Measure, named};
 use crate::Result;
 use crate::diagnose::tokens::{Heights, Tokens};
 use crate::runs::Variant;
@@ -36,7 +36,7 @@ impl Findings {
                 None => self.missing(name)?,
             };
             let ours = run.map(|run| run.summary.mean.psnr_db);
-            let by = run.map(source).unwrap_or_default();
+            let by = self.source_of(run)?;
             rows.push(PSNR.beside(&subject, paper, ours, &by, &why));
             points.extend(ours.map(|psnr| (tiles as f64, psnr)));
         }
@@ -54,7 +54,7 @@ impl Findings {
             ),
             paper::AUGMENTED,
             augmented.map(|run| run.summary.mean.psnr_db),
-            &augmented.map(source).unwrap_or_default(),
+            &self.source_of(augmented)?,
             &why,
         ));
         let theirs = paper::SCALING
@@ -127,14 +127,14 @@ impl Findings {
                 }
                 None => format!("not measured: `terrane diagnose {command} RUN --json`"),
             };
-            let by = found.map_or_else(String::new, |(run, fit)| {
-                format!(
-                    "{}; {} steps on {} tiles",
-                    source(run),
+            let mut by = self.source_of(found.map(|(run, _)| run))?;
+            if let Some((_, fit)) = found {
+                by.push_str(&format!(
+                    "; fitted for {} steps on {} tiles",
                     grouped(fit.steps),
                     fit.tiles
-                )
-            });
+                ));
+            }
             let (psnr, gain) = (
                 found.map(|(_, fit)| fit.fitted_db),
                 found.map(|(_, fit)| fit.gain_db()),
@@ -179,7 +179,7 @@ impl Findings {
     /// What is different about a fit, and what the paper's would take: time grows with steps and tiles.
     fn fit_note(&self, fit: &Fit, steps: usize, tiles: usize) -> String {
         if steps == 0 || (fit.steps >= steps && fit.tiles >= tiles) {
-            return format!("{} steps on {} tiles", grouped(fit.steps), fit.tiles);
+            return String::new();
         }
         let share = steps as f64 / fit.steps as f64;
         let minutes = fit.seconds_per_tile * share * tiles as f64 / 60.0;
@@ -206,7 +206,7 @@ impl Findings {
                 Some(run) => self.why(run, "")?,
                 None => self.missing(row)?,
             };
-            let by = run.map(source).unwrap_or_default();
+            let by = self.source_of(run)?;
             let name = match row {
                 "huvr-siren" => "p 16, D 32".to_owned(),
                 other => named(other),
@@ -275,7 +275,7 @@ impl Findings {
         let theirs = paper::TOKENS;
         let run = self.best_with("huvr-siren", |run| run.structure.is_some());
         let found = run.and_then(|run| Some((run, run.structure.as_ref()?)));
-        let by = run.map(source).unwrap_or_default();
+        let by = self.source_of(run)?;
         let neighbours = found.and_then(|(_, structure)| {
             let all = structure.neighbours.iter();
             let of = |heights: Heights| {

@@ -228,21 +228,23 @@ impl Findings {
         Some((run, beside(run)?))
     }
 
-    /// Minutes that a row would take with the paper's network and schedule, at the highest speed of a log of that method in
-    /// the paper's size; another network takes as much longer as it has operations more.
+    /// Minutes that a row would take with the paper's network and schedule, at the highest speed of a log of that network, or
+    /// else of another of that method and size: a network takes as much longer as it has operations more.
     pub(crate) fn minutes(&self, row: &str) -> Result<Option<f64>> {
         let Some(config) = paper_config(row)? else {
             return Ok(None);
         };
         let work = |config: &Config| config.method.account(Convention::AsRun).training as f64;
-        let speeds = self.runs.iter().filter_map(|run| {
-            let is_same = sizes(&run.config.method) == sizes(&config.method);
-            let speed = run.tiles_per_s.filter(|_| is_same)?;
-            Some(speed * work(&run.config) / work(&config))
-        });
+        let fastest = |is_like: &dyn Fn(&MethodConfig) -> bool| {
+            let logs = self.runs.iter().filter(|run| is_like(&run.config.method));
+            let speeds = logs.filter_map(|run| Some(run.tiles_per_s? * work(&run.config)));
+            speeds.reduce(f64::max)
+        };
+        let same = fastest(&|method| *method == config.method);
+        let speed = same.or_else(|| fastest(&|method| sizes(method) == sizes(&config.method)));
         let paper = paper::hyperparameters(config.method.method().name());
         let tiles = (paper.steps() * paper.batch) as f64;
-        Ok(speeds.reduce(f64::max).map(|speed| tiles / speed / 60.0))
+        Ok(speed.map(|speed| tiles * work(&config) / speed / 60.0))
     }
 }
 

@@ -14,6 +14,8 @@ mod findings;
 mod number;
 mod quality;
 mod storage;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -120,6 +122,6 @@ fn introduction(findings: &Findings, sections: &[Section]) -> String {
         .as_deref()
         .unwrap_or("the machine of that log");
     format!(
-        "“Rethinking Amortized Neural Representations for High-Resolution Terrain Elevation Data” (arXiv 2606.00404) in its order, each number beside ours: {all} numbers and settings, of which {measured} have one of ours and {agree} agree. {tiles}{TOLERANCES} “12,500 × 32” is 12,500 steps of 32 tiles. What a training as in the paper would take is its tiles (steps × tiles per step) divided by the tiles per second of the fastest log of that method in the paper's size, times the ratio of the two networks' operations, on {machine}."
+        "“Rethinking Amortized Neural Representations for High-Resolution Terrain Elevation Data” (arXiv 2606.00404) in its order, each number beside ours: {all} numbers and settings, of which {measured} have one of ours and {agree} agree. {tiles}{TOLERANCES} “12,500 × 32” is 12,500 steps of 32 tiles. What a training as in the paper would take is its tiles (steps × tiles per step) divided by the tiles per second of the fastest log of that network, or of another of that method and size by the ratio of their operations, on {machine}."
     )
 }

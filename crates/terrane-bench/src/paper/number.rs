@@ -1,7 +1,8 @@
 //! One number of the paper beside ours: whether they agree, and why if not.
 
-use terrane_report::comparison::{Compared, Verdict};
+use terrane_report::comparison::{Compared, Form, Verdict};
 use terrane_report::table::Cell;
+use terrane_train::config::Config;
 
 use super::evidence::{Evidence, grouped};
 use super::findings::{Findings, is_paper_size, paper_config};
@@ -11,7 +12,7 @@ use crate::tables::{ablation, paper};
 /// How far ours may be from the paper's and still agree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Tolerance {
-    /// As far as the paper rounds.
+    /// As far as the paper rounds, or counts differ.
     Rounding,
     /// So far, in the unit of the number.
     Within(f64),
@@ -26,6 +27,7 @@ pub(super) struct Measure {
     pub unit: &'static str,
     pub digits: usize,
     pub tolerance: Tolerance,
+    pub form: Form,
 }
 
 /// Decibels that PSNR may differ by, and differences of PSNR.
@@ -34,8 +36,11 @@ const CHANGE_DB: f64 = 0.5;
 /// The share that errors, rates and other measures may differ by.
 const SHARE: f64 = 0.15;
 
+/// And the share that counts of operations may.
+const COUNTED: f64 = 0.002;
+
 /// What the page says of them.
-pub(super) const TOLERANCES: &str = "Ours agrees where it is within 1 dB in PSNR, 0.5 dB in differences of PSNR, and 15 % in errors, rates of symbols and the rest; counts, operations, fixed rates and settings agree where they round to the paper's number.";
+pub(super) const TOLERANCES: &str = "Ours agrees where it is within 1 dB in PSNR, 0.5 dB in differences of PSNR, and 15 % in errors, rates of symbols and the rest; counts, operations, fixed rates and settings agree where they round to the paper's number or are within 0.2 % of it.";
 
 impl Measure {
     pub(super) const fn new(
@@ -49,7 +54,14 @@ impl Measure {
             unit,
             digits,
             tolerance,
+            form: Form::Value,
         }
+    }
+
+    /// The same as a change, which has a sign.
+    const fn signed(mut self) -> Self {
+        self.form = Form::Change;
+        self
     }
 
     pub(super) const fn psnr(digits: usize) -> Self {
@@ -57,11 +69,21 @@ impl Measure {
     }
 
     pub(super) const fn change(name: &'static str) -> Self {
-        Self::new(name, "dB", 2, Tolerance::Within(CHANGE_DB))
+        Self::new(name, "dB", 2, Tolerance::Within(CHANGE_DB)).signed()
+    }
+
+    pub(super) const fn error_change(
+        name: &'static str,
+        unit: &'static str,
+        digits: usize,
+    ) -> Self {
+        Self::error(name, unit, digits).signed()
     }
 
     pub(super) const fn error(name: &'static str, unit: &'static str, digits: usize) -> Self {
-        Self::new(name, unit, digits, Tolerance::Share(SHARE))
+        let mut measure = Self::new(name, unit, digits, Tolerance::Share(SHARE));
+        measure.form = Form::Share;
+        measure
     }
 
     pub(super) const fn count(name: &'static str, unit: &'static str, digits: usize) -> Self {
@@ -77,14 +99,17 @@ impl Measure {
     fn agrees(&self, paper: f64, ours: f64) -> bool {
         let difference = (ours - paper).abs();
         match self.tolerance {
-            // A little more, for what is printed is not a binary fraction.
-            Tolerance::Rounding => difference <= 0.501 * 10_f64.powi(-(self.digits as i32)),
+            // A little more than half, for what is printed is not a binary fraction.
+            Tolerance::Rounding => {
+                let half = 0.501 * 10_f64.powi(-(self.digits as i32));
+                difference <= half.max(COUNTED * paper.abs())
+            }
             Tolerance::Within(most) => difference <= most,
             Tolerance::Share(share) => difference <= share * paper.abs(),
         }
     }
 
-    /// The paper's number beside ours; `why` is for those that differ, or for all where it says `agrees` itself.
+    /// The paper's number beside ours; `why` is for those that do not agree.
     pub(super) fn beside(
         &self,
         subject: &str,
@@ -99,7 +124,6 @@ impl Measure {
             Some(ours) if self.agrees(paper, ours) => Verdict::Agrees,
             Some(_) => Verdict::Differs,
         };
-        let is_change = paper < 0.0 || self.name.contains("change");
         Compared {
             subject: subject.to_owned(),
             measure: self.name.to_owned(),
@@ -107,15 +131,23 @@ impl Measure {
             digits: self.digits,
             paper: Cell::Number(paper),
             ours: ours.into(),
-            has_share: self.unit != "dB" && !is_change,
+            form: self.form,
             source: source.to_owned(),
             why: match verdict {
-                Verdict::Agrees if !why.starts_with(AGREES) => AGREES.to_owned(),
+                Verdict::Agrees => AGREES.to_owned(),
                 _ => why.to_owned(),
             },
             verdict,
         }
     }
+}
+
+/// The same with something to add whether they agree or not, but not where there is nothing.
+pub(super) fn noted(mut compared: Compared, note: &str) -> Compared {
+    if compared.verdict != Verdict::Missing && !note.is_empty() {
+        compared.why = format!("{}; {note}", compared.why);
+    }
+    compared
 }
 
 /// What stands where nothing has to be explained.
@@ -142,7 +174,7 @@ pub(super) fn words(
         digits: 0,
         paper: paper.into(),
         ours: ours.into(),
-        has_share: false,
+        form: Form::Value,
         source: source.to_owned(),
         why: if verdict == Verdict::Agrees {
             AGREES.to_owned()
@@ -165,11 +197,6 @@ pub(super) fn named(row: &str) -> String {
     name.to_owned()
 }
 
-/// Where a number of a run comes from.
-pub(super) fn source(run: &Evidence) -> String {
-    format!("`{}`, {}", run.place, run.schedule())
-}
-
 /// What the small network and short schedules make of a row, as far as we found it out.
 const REASONS: [(&str, &str); 5] = [
     (
@@ -188,48 +215,82 @@ const REASONS: [(&str, &str); 5] = [
     ),
 ];
 
-impl Findings {
-    /// How a run's training was less than the paper's, what that does, and what the paper's would cost; `more` comes
-    /// between.
-    pub(super) fn why(&self, run: &Evidence, more: &str) -> Result<String> {
-        let mut clauses = Vec::new();
-        let paper = paper_config(&run.row)?;
-        let parameters = |config: &terrane_train::config::Config| {
-            let count = config.method.parameters().unwrap_or(0);
-            usize::try_from(count).unwrap_or(usize::MAX)
-        };
-        let is_small = !is_paper_size(run);
-        if is_small && let Some(paper) = &paper {
-            let (ours, theirs) = (parameters(&run.config), parameters(paper));
-            clauses.push(format!(
-                "a network of {} parameters, the paper's has {}",
-                grouped(ours),
-                grouped(theirs)
-            ));
-        }
+/// How a training falls short of the paper's.
+struct Shortfall {
+    /// Its share of the paper's parameters, where it has another network.
+    parameters: Option<f64>,
+    /// Its share of the paper's tiles, where it saw fewer.
+    tiles: Option<f64>,
+}
+
+/// A training that saw this share of the paper's tiles saw all of them.
+const ALL_TILES: f64 = 0.95;
+
+impl Shortfall {
+    fn of(run: &Evidence) -> Result<Self> {
+        let count = |config: &Config| config.method.parameters().unwrap_or(0) as f64;
+        let paper = paper_config(&run.row)?.filter(|_| !is_paper_size(run));
         let schedule = paper::hyperparameters(run.config.method.method().name());
-        let tiles = schedule.steps() * schedule.batch;
-        let is_short = 20 * run.tiles_seen() < 19 * tiles;
-        if is_short {
-            let share = 100.0 * run.tiles_seen() as f64 / tiles as f64;
-            let digits = usize::from(share < 2.0);
-            clauses.push(format!(
-                "trained on {share:.digits$} % of the paper's tiles"
-            ));
+        let tiles = run.tiles_seen() as f64 / (schedule.steps() * schedule.batch) as f64;
+        Ok(Self {
+            parameters: paper.map(|paper| count(&run.config) / count(&paper)),
+            tiles: (tiles < ALL_TILES).then_some(tiles),
+        })
+    }
+}
+
+/// A share in percent, with two digits at least.
+fn percent(share: f64) -> String {
+    let share = 100.0 * share;
+    let digits = usize::from(share < 9.5);
+    format!("{share:.digits$} %")
+}
+
+impl Findings {
+    /// Where a number of a run comes from, how much less its training was than the paper's, and what the paper's would take.
+    pub(super) fn source(&self, run: &Evidence) -> Result<String> {
+        let mut text = format!("`{}`, {}", run.place, run.schedule());
+        let short = Shortfall::of(run)?;
+        let mut less = Vec::new();
+        less.extend(
+            short
+                .tiles
+                .map(|share| format!("{} of the paper's tiles", percent(share))),
+        );
+        less.extend(
+            short
+                .parameters
+                .map(|share| format!("{} of its parameters", percent(share))),
+        );
+        if !less.is_empty() {
+            text.push_str(&format!(": {}", less.join(", ")));
+            if let Some(price) = self.price(&run.row)? {
+                text.push_str(&format!("; as in the paper {price}"));
+            }
         }
-        if !is_small && !is_short {
-            clauses.push("the paper's network and schedule on other terrain".to_owned());
-        } else if let Some((_, reason)) = REASONS.iter().find(|(row, _)| *row == run.row) {
-            clauses.push((*reason).to_owned());
+        Ok(text)
+    }
+
+    /// The same of a run that may not be there.
+    pub(super) fn source_of(&self, run: Option<&Evidence>) -> Result<String> {
+        run.map_or_else(|| Ok(String::new()), |run| self.source(run))
+    }
+
+    /// Why a run's number differs: its network, its schedule, what these do to its row, and what else there is to say.
+    pub(super) fn why(&self, run: &Evidence, more: &str) -> Result<String> {
+        let short = Shortfall::of(run)?;
+        let mut clauses = vec![match (short.parameters, short.tiles) {
+            (Some(_), Some(_)) => "smaller network, shorter schedule",
+            (Some(_), None) => "smaller network",
+            (None, Some(_)) => "shorter schedule",
+            (None, None) => "the paper's network and schedule, other terrain",
+        }];
+        // What else there is to say counts more than what goes for the whole row.
+        if more.is_empty() && (short.parameters.is_some() || short.tiles.is_some()) {
+            let reason = REASONS.iter().find(|(row, _)| *row == run.row);
+            clauses.extend(reason.map(|(_, reason)| *reason));
         }
-        if !more.is_empty() {
-            clauses.push(more.to_owned());
-        }
-        if (is_small || is_short)
-            && let Some(price) = self.price(&run.row)?
-        {
-            clauses.push(format!("as in the paper: {price}"));
-        }
+        clauses.extend((!more.is_empty()).then_some(more));
         Ok(clauses.join("; "))
     }
 
@@ -244,18 +305,14 @@ impl Findings {
     /// The time of a training as in the paper, in words.
     pub(super) fn price(&self, row: &str) -> Result<Option<String>> {
         let minutes = self.minutes(row)?;
-        Ok(minutes.map(|minutes| self.time(minutes)))
+        Ok(minutes.map(|minutes| Self::time(minutes)))
     }
 
-    /// A time on the machine of the logs.
-    pub(super) fn time(&self, minutes: f64) -> String {
-        let minutes = match minutes {
-            short if short < 10.0 => format!("{short:.1}"),
-            long => grouped(long.round() as usize),
-        };
-        match &self.machine {
-            Some(machine) => format!("{minutes} min on {machine}"),
-            None => format!("{minutes} min"),
+    /// A time on the machine of the logs, which the page names.
+    fn time(minutes: f64) -> String {
+        match minutes {
+            short if short < 10.0 => format!("{short:.1} min"),
+            long => format!("{} min", grouped(long.round() as usize)),
         }
     }
 }

@@ -5,7 +5,7 @@ use terrane_train::measure::{TileMeasures, mean, split_regimes};
 
 use super::evidence::Evidence;
 use super::findings::Findings;
-use super::number::{Measure, named, source};
+use super::number::{Measure, named, noted};
 use crate::Result;
 use crate::runs::methods;
 use crate::tables::paper;
@@ -63,44 +63,35 @@ impl Findings {
         let Some(row) = paper::row(&run.row) else {
             return String::new();
         };
-        let mean = &run.summary.mean;
         match kind {
             Kind::Psnr => String::new(),
             Kind::Rmse => format!(
-                "our tiles have a mean range of {:.1} m, the paper's by its two figures about {:.0} m",
-                mean.range_m,
+                "tiles of {:.1} m range in the mean, the paper's by its two figures of about {:.0} m",
+                run.summary.mean.range_m,
                 paper_range_m(&row)
             ),
-            Kind::Gradient => self.ground(),
-            Kind::Laplacian => {
-                let mut text = self.ground();
-                if !text.is_empty() {
-                    text.push_str("; ");
-                }
-                text.push_str(&format!(
-                    "the paper's stencil is not stated, with differences applied twice ours is {:.3}",
-                    mean.twice_laplacian_rmse_m_per_px2
-                ));
-                text
-            }
+            Kind::Gradient | Kind::Laplacian => match self.ground() {
+                Some((word, ..)) => format!("{word} ground"),
+                None => String::new(),
+            },
         }
     }
 
-    /// How rough our ground is: Functa follows so little of the Laplacian that its error is the Laplacian itself.
-    fn ground(&self) -> String {
-        let Some((functa, row)) = self.best("functa").zip(paper::row("functa")) else {
-            return String::new();
-        };
-        let ours = functa.summary.mean.laplacian_rmse_m_per_px2;
-        let word = if ours > row.laplacian {
-            "rougher"
-        } else {
-            "smoother"
-        };
-        format!(
-            "our ground is {word}: Functa, which hardly follows its Laplacian, errs in it by {ours:.3} m/px² here and by {:.3} there",
-            row.laplacian
-        )
+    /// How rough our ground is: Functa follows so little of the Laplacian that its error is nearly the Laplacian itself.
+    fn ground(&self) -> Option<(&'static str, f64, f64)> {
+        let ours = self.best("functa")?.summary.mean.laplacian_rmse_m_per_px2;
+        let paper = paper::row("functa")?.laplacian;
+        let word = if ours > paper { "rougher" } else { "smoother" };
+        Some((word, ours, paper))
+    }
+
+    /// What the sections with derivatives say of the ground.
+    fn ground_note(&self) -> String {
+        self.ground().map_or_else(String::new, |(word, ours, paper)| {
+            format!(
+                "Our ground is {word}: Functa, which hardly follows the Laplacian, errs in it by {ours:.3} m/px² here and by {paper:.3} in the paper. The paper does not state its stencil; ours with differences applied twice stands beside each."
+            )
+        })
     }
 
     /// Errors of a row beside the paper's.
@@ -114,19 +105,27 @@ impl Findings {
         let Some(paper) = paper::row(row) else {
             return Ok(Vec::new());
         };
-        let missing = self.missing(row)?;
+        let (missing, by) = (self.missing(row)?, self.source_of(run)?);
         let compare = |&kind: &Kind| {
             let why = match run {
                 Some(run) => self.why(run, &self.of_kind(kind, run))?,
                 None => missing.clone(),
             };
-            Ok(kind.measure(digits).beside(
+            let compared = kind.measure(digits).beside(
                 &named(row),
                 kind.of_paper(&paper),
                 run.map(|run| kind.of(run)),
-                &run.map(source).unwrap_or_default(),
+                &by,
                 &why,
-            ))
+            );
+            let twice = run.map(|run| run.summary.mean.twice_laplacian_rmse_m_per_px2);
+            Ok(match twice.filter(|_| kind == Kind::Laplacian) {
+                Some(twice) => noted(
+                    compared,
+                    &format!("{twice:.3} with differences applied twice"),
+                ),
+                None => compared,
+            })
         };
         kinds.iter().map(compare).collect()
     }
@@ -166,8 +165,9 @@ impl Findings {
             name: "headline".into(),
             place: "Table 1".into(),
             note: format!(
-                "Means over tiles: {} test tiles in the paper. PSNR with a tile's own range as its peak; derivatives are analytic for methods of sines and finite differences for the others, compared with central differences and the 5-point Laplacian of the source.",
-                paper::TEST_TILES
+                "Means over tiles: {} test tiles in the paper. PSNR with a tile's own range as its peak; derivatives are analytic for methods of sines and finite differences for the others, compared with central differences and the 5-point Laplacian of the source. {}",
+                paper::TEST_TILES,
+                self.ground_note()
             ),
             rows,
         })
@@ -177,8 +177,8 @@ impl Findings {
     pub(super) fn ablation(&self) -> Result<Comparison> {
         const MEASURES: [Measure; 4] = [
             Measure::change("change of PSNR"),
-            Measure::error("change of gradients", "m/px", 4),
-            Measure::error("change of Laplacians", "m/px²", 4),
+            Measure::error_change("change of gradients", "m/px", 4),
+            Measure::error_change("change of Laplacians", "m/px²", 4),
             Measure::change("change of PSNR, training tiles"),
         ];
         let height = [Kind::Psnr, Kind::Rmse];
@@ -198,12 +198,13 @@ impl Findings {
                     Some(kind) => Some(kind.of(run) - kind.of(base)),
                     None => Some(run.train?.mean.psnr_db - base.train?.mean.psnr_db),
                 });
-                let by = pair.map_or_else(String::new, |(run, base)| {
-                    format!("{} against `{}`", source(run), base.place)
-                });
+                let by = match pair {
+                    Some((run, base)) => format!("against `{}`, {}", base.place, run.schedule()),
+                    None => String::new(),
+                };
                 let why = match (run, kind) {
                     (None, _) => self.missing(row)?,
-                    (Some(_), None) if ours.is_none() => "not measured: it takes `eval-train.json` (`terrane eval RUN --split train --json`) of the run and of the one without the change".to_owned(),
+                    (Some(_), None) if ours.is_none() => "not measured: `eval-train.json` of both runs (`terrane eval RUN --split train --json`)".to_owned(),
                     (Some(_), _) if pair.is_none() => {
                         "not measured: no run without the change at the same size and schedule".to_owned()
                     }
@@ -232,7 +233,7 @@ impl Findings {
         for (method, [gradient, laplacian]) in paper::WORST {
             let run = self.best(method);
             rows.extend(self.quality(method, run, &Kind::ALL, 3)?);
-            let by = run.map(source).unwrap_or_default();
+            let by = self.source_of(run)?;
             let worst = |run: &Evidence, tile: f64| {
                 let tile = format!(
                     "read as the worst pixel; the worst tile's mean, as the paper words it, is {tile:.2} here and cannot be what it prints"
@@ -254,7 +255,7 @@ impl Findings {
         Ok(Comparison {
             name: "derivatives".into(),
             place: "Table 7".into(),
-            note: String::new(),
+            note: self.ground_note(),
             rows,
         })
     }
@@ -299,8 +300,7 @@ impl Findings {
                     }
                     (None, _) => self.missing(method)?,
                 };
-                let by = run.filter(|_| third.is_some()).map(source);
-                let by = by.unwrap_or_default();
+                let by = self.source_of(run.filter(|_| third.is_some()))?;
                 let subject = format!("{}, {regime}", named(method));
                 for (kind, paper) in [Kind::Psnr, Kind::Rmse].into_iter().zip(values[index]) {
                     let ours = third.map(|mean| match kind {
@@ -330,7 +330,7 @@ impl Findings {
         Ok(Comparison {
             name: "absolute".into(),
             place: "Table 10".into(),
-            note: String::new(),
+            note: self.ground_note(),
             rows,
         })
     }
