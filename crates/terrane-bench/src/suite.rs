@@ -119,10 +119,7 @@ pub fn run(
         sections: Vec::new(),
     };
     for &part in parts {
-        let section = match part {
-            Part::Paper => write_paper(&mut runs, options, folder)?,
-            part => section(part, &mut runs, options)?,
-        };
+        let section = section(part, &mut runs, options, folder)?;
         report.sections.push(section);
         report.write(folder)?;
     }
@@ -144,7 +141,7 @@ fn write_paper(runs: &mut Runs, options: &Options, folder: &Path) -> Result<Sect
     })
 }
 
-fn section(part: Part, runs: &mut Runs, options: &Options) -> Result<Section> {
+fn section(part: Part, runs: &mut Runs, options: &Options, folder: &Path) -> Result<Section> {
     let plain = |heading: &str, tables, figures| Section {
         heading: heading.into(),
         tables,
@@ -182,7 +179,7 @@ fn section(part: Part, runs: &mut Runs, options: &Options) -> Result<Section> {
             plain("Seams", vec![table], vec![figure])
         }
         Part::Regimes => plain("Regimes", vec![regimes::regimes(runs)?], vec![]),
-        Part::Paper => unreachable!("it has a page of its own"),
+        Part::Paper => write_paper(runs, options, folder)?,
         Part::Amortisation => amortisation::amortisation(runs, &options.fitting)?,
         Part::CrossSource => {
             let (tables, figure) = cross::cross_source(runs, &options.other_split)?;

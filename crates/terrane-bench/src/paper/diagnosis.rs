@@ -1,7 +1,7 @@
 //! What the figures show: how much data it takes, what amortisation costs, where patches meet, what tokens hold.
 
 use terrane_report::comparison::{Compared, Comparison};
-use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
+use terrane_report::figure::{Axis, Figure, Scale, Series, Style, bar_chart, line_chart};
 use terrane_train::measure::mean_seams;
 
 use super::evidence::{Evidence, Fit, grouped};
@@ -21,18 +21,15 @@ impl Findings {
         let all = ablation::unaugmented();
         for (Variant { name, .. }, (tiles, paper)) in all.iter().zip(paper::SCALING) {
             let run = self.best(name);
-            let is_all = name == "nall";
             let subject = format!("{} tiles, as they are", grouped(tiles));
             let why = match run {
-                Some(run) => {
-                    let few = "the small network cannot memorise even the patches of 64 tiles";
-                    let more = if is_all {
-                        "ours are all of our training tiles"
-                    } else {
-                        few
-                    };
-                    self.why(run, more)?
+                Some(run) if name == "nall" => {
+                    self.why(run, "ours are all of our training tiles")?
                 }
+                Some(run) => self.why_if_less(
+                    run,
+                    "so small a network cannot memorise even the patches of 64 tiles",
+                )?,
                 None => self.missing(name)?,
             };
             let ours = run.map(|run| run.summary.mean.psnr_db);
@@ -143,29 +140,27 @@ impl Findings {
             rows.push(GAIN.beside(subject, paper - amortised, gain, &by, &why));
             ours.push(psnr);
         }
-        let line = |values: &[Option<f64>]| {
-            let points = values.iter().enumerate();
-            let points = points.filter_map(|(index, value)| Some((index as f64, (*value)?)));
-            points.collect::<Vec<_>>()
-        };
-        let mut series = vec![
-            Series::new("ours", Style::LinePoints, line(&ours)),
-            Series::new("paper", Style::Dashed, line(&paper::AMORTISATION.map(Some))),
+        let names = [
+            "the encoder's tokens",
+            "fitted tokens",
+            "fitted tokens and decoder",
         ];
-        for method in ["functa", "transinr", "huvr"] {
-            if let Some(row) = paper::row(method) {
-                let name = format!("paper: {}", named(method));
-                let points = vec![(0.0, row.psnr_db), (2.0, row.psnr_db)];
-                series.push(Series::new(&name, Style::Dashed, points));
-            }
-        }
-        let chart = line_chart(
+        let groups = names.into_iter().zip(ours).zip(paper::AMORTISATION);
+        let groups: Vec<(String, Vec<(String, f64)>)> = groups
+            .map(|((name, ours), paper)| {
+                let bars = [("ours", ours), ("paper", Some(paper))];
+                let bars = bars
+                    .into_iter()
+                    .filter_map(|(who, psnr)| Some((who.to_owned(), psnr?)));
+                (name.to_owned(), bars.collect())
+            })
+            .collect();
+        let chart = bar_chart(
             "paper-amortisation",
             "What amortisation costs, the paper's and ours",
-            "PSNR with the encoder's tokens (0), with tokens fitted to each tile (1), and with tokens and decoder fitted to each tile (2). Ours at 1 and 2 are of the tiles that were fitted.",
-            Axis::linear("what is fitted to each tile"),
+            "PSNR with more and more made for each tile. Those of ours that are fitted are of the tiles that were fitted, and may be of another run: see the table.",
             Axis::linear("PSNR, dB"),
-            &series,
+            &groups,
         );
         let comparison = Comparison {
             name: "amortisation".into(),

@@ -294,6 +294,13 @@ impl Findings {
         Ok(clauses.join("; "))
     }
 
+    /// The same where something is to be said of short schedules and small networks alone.
+    pub(super) fn why_if_less(&self, run: &Evidence, more: &str) -> Result<String> {
+        let short = Shortfall::of(run)?;
+        let is_less = short.parameters.is_some() || short.tiles.is_some();
+        self.why(run, if is_less { more } else { "" })
+    }
+
     /// Why there is nothing of a row.
     pub(super) fn missing(&self, row: &str) -> Result<String> {
         Ok(match self.price(row)? {

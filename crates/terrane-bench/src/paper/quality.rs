@@ -146,7 +146,7 @@ impl Findings {
             Some((run, huvr)) => (
                 Some(Kind::Psnr.of(run) - Kind::Psnr.of(huvr)),
                 format!("`{}` and `{}`, {}", run.place, huvr.place, run.schedule()),
-                self.why(run, "HUVR is further behind after fewer tiles")?,
+                self.why_if_less(run, "HUVR is further behind after fewer tiles")?,
             ),
             None => (
                 None,

@@ -203,7 +203,7 @@ impl Findings {
         let (why_gain, why_rate) = match eight {
             Some((run, _)) => (
                 match huvr {
-                    Some(_) => self.why(run, "HUVR is further behind after fewer tiles")?,
+                    Some(_) => self.why_if_less(run, "HUVR is further behind after fewer tiles")?,
                     None => "not measured: no HUVR of the same size and schedule as the run with quantised tokens".to_owned(),
                 },
                 self.why(run, "")?,
