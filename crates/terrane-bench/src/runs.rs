@@ -147,10 +147,10 @@ pub(crate) struct Runs<'a> {
 /// Measures of networks that were made already.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Quantised tokens by method; none where there are no weights.
-    pub quantised: BTreeMap<&'static str, Option<Arc<Vec<Quantised>>>>,
+    /// Quantised tokens by method.
+    pub quantised: BTreeMap<&'static str, Arc<Vec<Quantised>>>,
     /// What fitting single tiles adds.
-    pub gap: Option<Option<Arc<Gap>>>,
+    pub gap: Option<Arc<Gap>>,
     /// How long tiles take.
     pub times: Option<Arc<Vec<Time>>>,
 }

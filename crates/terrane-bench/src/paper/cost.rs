@@ -101,125 +101,126 @@ impl Findings {
         }
         Ok(rows)
     }
+}
 
-    /// Table 5.
-    pub(super) fn networks(&self) -> Result<Comparison> {
-        const HEADS: [&str; 4] = ["activation", "depth × width", "output", "upsampler"];
-        const POINT: Measure = Measure::count("at a point", "kFLOP", 0);
-        const SIREN: Measure = Measure::count("parameters of the sines (text)", "", 0);
-        let mut rows = Vec::new();
-        for ((method, texts), (_, kflop)) in paper::NETWORKS.into_iter().zip(paper::POINT_KFLOP) {
-            let Some(config) = paper_config(method)? else {
-                continue;
-            };
-            let ours = network(&config.method);
-            for ((head, paper), ours) in HEADS.into_iter().zip(texts).zip(&ours) {
-                let why = match head {
-                    "output" => {
-                        "as released: it runs at 4 × 4 points of a patch, and the upsampler makes pixels of them"
-                    }
-                    _ => "other than the paper's",
-                };
-                rows.push(words(&named(method), head, paper, ours, ACCOUNT, why));
-            }
-            let point = account(method, Convention::Paper)?.map(|account| account.point);
-            let run = account(method, Convention::AsRun)?;
-            let per_pixel = run.map_or(f64::NAN, |run| {
-                run.neural_decoder as f64 / run.pixels as f64
-            });
-            let note = format!(
-                "for its network at every pixel and without convolutions; {:.0} per pixel as it runs",
-                per_pixel / 1e3
-            );
-            let point = point.map(|flops| flops as f64 / 1e3);
-            let compared = POINT.beside(&named(method), kflop, point, ACCOUNT, "another count");
-            rows.push(noted(compared, &note));
-        }
-        let account = account("huvr-siren", Convention::AsRun)?;
-        let sines = account.and_then(|account| {
-            let part = account.parts.iter().find(|(name, _)| *name == "network");
-            part.map(|(_, parameters)| *parameters as f64)
-        });
-        rows.push(SIREN.beside(
-            &named("huvr-siren"),
-            paper::SIREN_PARAMETERS as f64,
-            sines,
-            ACCOUNT,
-            "other sizes",
-        ));
-        Ok(Comparison {
-            name: "networks".into(),
-            place: "Table 5".into(),
-            note: "HUVR+SIREN's coordinate network takes more than HUVR's as they run, not less: see the last row of each.".into(),
-            rows,
-        })
-    }
-
-    /// Table 6.
-    pub(super) fn settings(&self) -> Result<Comparison> {
-        const RATE: Measure = Measure::new("learning rate", "10⁻⁵", 2, Tolerance::Rounding);
-        const DECAY: Measure = Measure::count("weight decay", "", 2);
-        const EPOCHS: Measure = Measure::count("epochs", "", 0);
-        const BATCH: Measure = Measure::count("tiles per step", "", 0);
-        let mut rows = Vec::new();
-        for (method, paper) in paper::HYPERPARAMETERS {
-            let Some(config) = paper_config(method)? else {
-                continue;
-            };
-            let (train, by) = (&config.train, format!("preset `{method}`"));
-            let decay = train.optimiser.weight_decay;
-            let optimiser = if decay > 0.0 { "AdamW" } else { "Adam" };
-            let (rate, schedule) = match train.schedule {
-                ScheduleConfig::Cosine { peak, .. } => (peak, "cosine".to_owned()),
-                ScheduleConfig::Drop { rate, after, .. } => {
-                    (rate, format!("step at {:.0} %", 100.0 * after))
+/// Table 5.
+pub(super) fn networks() -> Result<Comparison> {
+    const HEADS: [&str; 4] = ["activation", "depth × width", "output", "upsampler"];
+    const POINT: Measure = Measure::count("at a point", "kFLOP", 0);
+    const SIREN: Measure = Measure::count("parameters of the sines (text)", "", 0);
+    let mut rows = Vec::new();
+    for ((method, texts), (_, kflop)) in paper::NETWORKS.into_iter().zip(paper::POINT_KFLOP) {
+        let Some(config) = paper_config(method)? else {
+            continue;
+        };
+        let ours = network(&config.method);
+        for ((head, paper), ours) in HEADS.into_iter().zip(texts).zip(&ours) {
+            let why = match head {
+                "output" => {
+                    "as released: it runs at 4 × 4 points of a patch, and the upsampler makes pixels of them"
                 }
+                _ => "other than the paper's",
             };
-            let name = named(method);
-            let code = "the released code has it so (5·10⁻⁴ by 32 of 256 tiles, and 0.01); we follow the code";
-            rows.push(words(
-                &name,
-                "optimiser",
-                paper.optimiser,
-                optimiser,
-                &by,
-                code,
-            ));
-            rows.push(RATE.beside(&name, paper.rate * 1e5, Some(rate * 1e5), &by, code));
-            rows.push(words(
-                &name,
-                "schedule",
-                paper.schedule,
-                &schedule,
-                &by,
-                code,
-            ));
-            if let Some(paper) = paper.weight_decay {
-                rows.push(DECAY.beside(&name, paper, Some(decay), &by, code));
-            }
-            let pass = paper::TRAINING_TILES / train.batch;
-            let epochs = train.steps as f64 / pass as f64;
-            let steps = format!("{} steps", grouped(train.steps));
-            let compared = EPOCHS.beside(&name, paper.epochs as f64, Some(epochs), &by, code);
-            rows.push(noted(compared, &steps));
-            rows.push(BATCH.beside(
-                &name,
-                paper.batch as f64,
-                Some(train.batch as f64),
-                &by,
-                code,
-            ));
+            rows.push(words(&named(method), head, paper, ours, ACCOUNT, why));
         }
-        Ok(Comparison {
-            name: "settings".into(),
-            place: "Table 6".into(),
-            note: format!(
-                "What our presets have; which schedule a run had stands beside its numbers. An epoch is ⌊{} / tiles per step⌋ steps. The paper's text keeps distillation from DINOv3, its released training has none: ours is off and can be turned on.",
-                paper::TRAINING_TILES
-            ),
-            rows,
-        })
+        let point = account(method, Convention::Paper)?.map(|account| account.point);
+        let run = account(method, Convention::AsRun)?;
+        let per_pixel = run.map_or(f64::NAN, |run| {
+            run.neural_decoder as f64 / run.pixels as f64
+        });
+        let note = format!(
+            "for its network at every pixel and without convolutions; {:.0} per pixel as it runs",
+            per_pixel / 1e3
+        );
+        let point = point.map(|flops| flops as f64 / 1e3);
+        let compared = POINT.beside(&named(method), kflop, point, ACCOUNT, "another count");
+        rows.push(noted(compared, &note));
     }
+    let account = account("huvr-siren", Convention::AsRun)?;
+    let sines = account.and_then(|account| {
+        let part = account.parts.iter().find(|(name, _)| *name == "network");
+        part.map(|(_, parameters)| *parameters as f64)
+    });
+    rows.push(SIREN.beside(
+        &named("huvr-siren"),
+        paper::SIREN_PARAMETERS as f64,
+        sines,
+        ACCOUNT,
+        "other sizes",
+    ));
+    Ok(Comparison {
+        name: "networks".into(),
+        place: "Table 5".into(),
+        note: "HUVR+SIREN's coordinate network takes more than HUVR's as they run, not less: see the last row of each.".into(),
+        rows,
+    })
+}
+
+/// Table 6.
+pub(super) fn settings() -> Result<Comparison> {
+    const RATE: Measure = Measure::new("learning rate", "10⁻⁵", 2, Tolerance::Rounding);
+    const DECAY: Measure = Measure::count("weight decay", "", 2);
+    const EPOCHS: Measure = Measure::count("epochs", "", 0);
+    const BATCH: Measure = Measure::count("tiles per step", "", 0);
+    let mut rows = Vec::new();
+    for (method, paper) in paper::HYPERPARAMETERS {
+        let Some(config) = paper_config(method)? else {
+            continue;
+        };
+        let (train, by) = (&config.train, format!("preset `{method}`"));
+        let decay = train.optimiser.weight_decay;
+        let optimiser = if decay > 0.0 { "AdamW" } else { "Adam" };
+        let (rate, schedule) = match train.schedule {
+            ScheduleConfig::Cosine { peak, .. } => (peak, "cosine".to_owned()),
+            ScheduleConfig::Drop { rate, after, .. } => {
+                (rate, format!("step at {:.0} %", 100.0 * after))
+            }
+        };
+        let name = named(method);
+        let code =
+            "the released code has it so (5·10⁻⁴ by 32 of 256 tiles, and 0.01); we follow the code";
+        rows.push(words(
+            &name,
+            "optimiser",
+            paper.optimiser,
+            optimiser,
+            &by,
+            code,
+        ));
+        rows.push(RATE.beside(&name, paper.rate * 1e5, Some(rate * 1e5), &by, code));
+        rows.push(words(
+            &name,
+            "schedule",
+            paper.schedule,
+            &schedule,
+            &by,
+            code,
+        ));
+        if let Some(paper) = paper.weight_decay {
+            rows.push(DECAY.beside(&name, paper, Some(decay), &by, code));
+        }
+        let pass = paper::TRAINING_TILES / train.batch;
+        let epochs = train.steps as f64 / pass as f64;
+        let steps = format!("{} steps", grouped(train.steps));
+        let compared = EPOCHS.beside(&name, paper.epochs as f64, Some(epochs), &by, code);
+        rows.push(noted(compared, &steps));
+        rows.push(BATCH.beside(
+            &name,
+            paper.batch as f64,
+            Some(train.batch as f64),
+            &by,
+            code,
+        ));
+    }
+    Ok(Comparison {
+        name: "settings".into(),
+        place: "Table 6".into(),
+        note: format!(
+            "What our presets have; which schedule a run had stands beside its numbers. An epoch is ⌊{} / tiles per step⌋ steps. The paper's text keeps distillation from DINOv3, its released training has none: ours is off and can be turned on.",
+            paper::TRAINING_TILES
+        ),
+        rows,
+    })
 }
 
 /// What our coordinate network is: activation, depth and width, output, upsampler.

@@ -6,11 +6,36 @@ use terrane_train::measure::mean_seams;
 
 use super::evidence::{Evidence, Fit, grouped};
 use super::findings::Findings;
-use super::number::{Measure, named};
+use super::number::{Measure, named, why, why_if_less};
 use crate::Result;
 use crate::diagnose::tokens::{Heights, Tokens};
 use crate::runs::Variant;
 use crate::tables::{ablation, paper};
+
+/// A bar of Figure 5: what is fitted, its PSNR in the paper, ours, steps and tiles as far as they are stated, the command.
+struct Bar {
+    subject: &'static str,
+    paper: f64,
+    of: fn(&Evidence) -> Option<Fit>,
+    steps: usize,
+    tiles: usize,
+    command: &'static str,
+}
+
+/// What is different about a fit, and what the paper's would take: time grows with steps and tiles.
+fn fit_note(fit: &Fit, steps: usize, tiles: usize) -> String {
+    if steps == 0 || (fit.steps >= steps && fit.tiles >= tiles) {
+        return String::new();
+    }
+    let share = steps as f64 / fit.steps as f64;
+    let minutes = fit.seconds_per_tile * share * tiles as f64 / 60.0;
+    format!(
+        "{} of the paper's {} steps on {} of its {tiles} tiles; {minutes:.0} min for all of them where these were fitted",
+        grouped(fit.steps),
+        grouped(steps),
+        fit.tiles,
+    )
+}
 
 impl Findings {
     /// Figure 4.
@@ -23,10 +48,8 @@ impl Findings {
             let run = self.best(name);
             let subject = format!("{} tiles, as they are", grouped(tiles));
             let why = match run {
-                Some(run) if name == "nall" => {
-                    self.why(run, "ours are all of our training tiles")?
-                }
-                Some(run) => self.why_if_less(
+                Some(run) if name == "nall" => why(run, "ours are all of our training tiles")?,
+                Some(run) => why_if_less(
                     run,
                     "so small a network cannot memorise even the patches of 64 tiles",
                 )?,
@@ -41,7 +64,7 @@ impl Findings {
         let augmented = self.pair("huvr-siren", "nall").map(|(run, _)| run);
         let augmented = augmented.or_else(|| self.best("huvr-siren"));
         let why = match augmented {
-            Some(run) => self.why(run, "")?,
+            Some(run) => why(run, "")?,
             None => self.missing("huvr-siren")?,
         };
         rows.push(PSNR.beside(
@@ -95,32 +118,40 @@ impl Findings {
         for row in &mut rows {
             "tokens of the encoder".clone_into(&mut row.subject);
         }
-        let fits: [(&str, f64, fn(&Evidence) -> Option<Fit>, usize, usize, &str); 2] = [
-            (
-                "fitted tokens",
-                tokens,
-                |run| run.tokens,
-                0,
-                paper::TEST_TILES,
-                "fit",
-            ),
-            (
-                "fitted tokens and decoder",
-                whole,
-                |run| run.whole,
-                paper::BOUND.0,
-                paper::BOUND.1,
-                "upper-bound",
-            ),
+        let fits = [
+            Bar {
+                subject: "fitted tokens",
+                paper: tokens,
+                of: |run| run.tokens,
+                steps: 0,
+                tiles: paper::TEST_TILES,
+                command: "fit",
+            },
+            Bar {
+                subject: "fitted tokens and decoder",
+                paper: whole,
+                of: |run| run.whole,
+                steps: paper::BOUND.0,
+                tiles: paper::BOUND.1,
+                command: "upper-bound",
+            },
         ];
         let mut ours = vec![self.best("huvr-siren").map(|run| run.summary.mean.psnr_db)];
-        for (subject, paper, of, steps, tiles, command) in fits {
+        for Bar {
+            subject,
+            paper,
+            of,
+            steps,
+            tiles,
+            command,
+        } in fits
+        {
             let run = self.best_with("huvr-siren", |run| of(run).is_some());
             let found = run.and_then(|run| Some((run, of(run)?)));
             let why = match found {
                 Some((run, fit)) => {
-                    let more = self.fit_note(&fit, steps, tiles);
-                    self.why(run, &more)?
+                    let more = fit_note(&fit, steps, tiles);
+                    why(run, &more)?
                 }
                 None => format!("not measured: `terrane diagnose {command} RUN --json`"),
             };
@@ -171,21 +202,6 @@ impl Findings {
         Ok((comparison, chart))
     }
 
-    /// What is different about a fit, and what the paper's would take: time grows with steps and tiles.
-    fn fit_note(&self, fit: &Fit, steps: usize, tiles: usize) -> String {
-        if steps == 0 || (fit.steps >= steps && fit.tiles >= tiles) {
-            return String::new();
-        }
-        let share = steps as f64 / fit.steps as f64;
-        let minutes = fit.seconds_per_tile * share * tiles as f64 / 60.0;
-        format!(
-            "{} of the paper's {} steps on {} of its {tiles} tiles; {minutes:.0} min for all of them where these were fitted",
-            grouped(fit.steps),
-            grouped(steps),
-            fit.tiles,
-        )
-    }
-
     /// Figure 6.
     pub(super) fn seams(&self) -> Result<(Comparison, Figure)> {
         const GAP: Measure = Measure::change("boundary less interior");
@@ -198,7 +214,7 @@ impl Findings {
                 None => None,
             };
             let why = match run {
-                Some(run) => self.why(run, "")?,
+                Some(run) => why(run, "")?,
                 None => self.missing(row)?,
             };
             let by = self.source_of(run)?;
@@ -280,8 +296,8 @@ impl Findings {
             Some((of(Heights::Metres)?, of(Heights::Normalised)?))
         });
         let missing = "not measured: `terrane diagnose tokens RUN --json`";
-        let why = |more: String| match run {
-            Some(run) => self.why(run, &more),
+        let because = |more: String| match run {
+            Some(run) => why(run, &more),
             None => Ok(missing.to_owned()),
         };
         let normalised = found.map_or_else(String::new, |(_, structure)| {
@@ -311,37 +327,37 @@ impl Findings {
                 &COUNT,
                 theirs.tokens as f64,
                 of(|s| s.tokens as f64),
-                &why(counted)?,
+                &because(counted)?,
             ),
             row(
                 &RANK,
                 theirs.rank_95 as f64,
                 of(|s| s.stored.rank_95 as f64),
-                &why(String::new())?,
+                &because(String::new())?,
             ),
             row(
                 &RATIO,
                 theirs.participation_ratio,
                 of(|s| s.stored.participation_ratio),
-                &why(String::new())?,
+                &because(String::new())?,
             ),
             row(
                 &PEARSON,
                 theirs.max_pearson,
                 of(|s| s.metres.max_pearson),
-                &why(normalised.clone())?,
+                &because(normalised.clone())?,
             ),
             row(
                 &PARTIAL,
                 theirs.below,
                 of(|s| s.metres.max_partial),
-                &why(normalised)?,
+                &because(normalised)?,
             ),
             row(
                 &SHARED,
                 theirs.shared,
                 neighbours.map(|(metres, _)| metres.fraction),
-                &why(shared)?,
+                &because(shared)?,
             ),
         ];
         Ok(Comparison {

@@ -246,6 +246,31 @@ fn percent(share: f64) -> String {
     format!("{share:.digits$} %")
 }
 
+/// Why a run's number differs: its network, its schedule, what these do to its row, and what else there is to say.
+pub(super) fn why(run: &Evidence, more: &str) -> Result<String> {
+    let short = Shortfall::of(run)?;
+    let mut clauses = vec![match (short.parameters, short.tiles) {
+        (Some(_), Some(_)) => "smaller network, shorter schedule",
+        (Some(_), None) => "smaller network",
+        (None, Some(_)) => "shorter schedule",
+        (None, None) => "the paper's network and schedule, other terrain",
+    }];
+    // What else there is to say counts more than what goes for the whole row.
+    if more.is_empty() && (short.parameters.is_some() || short.tiles.is_some()) {
+        let reason = REASONS.iter().find(|(row, _)| *row == run.row);
+        clauses.extend(reason.map(|(_, reason)| *reason));
+    }
+    clauses.extend((!more.is_empty()).then_some(more));
+    Ok(clauses.join("; "))
+}
+
+/// The same where something is to be said of short schedules and small networks alone.
+pub(super) fn why_if_less(run: &Evidence, more: &str) -> Result<String> {
+    let short = Shortfall::of(run)?;
+    let is_less = short.parameters.is_some() || short.tiles.is_some();
+    why(run, if is_less { more } else { "" })
+}
+
 impl Findings {
     /// Where a number of a run comes from, how much less its training was than the paper's, and what the paper's would take.
     pub(super) fn source(&self, run: &Evidence) -> Result<String> {
@@ -276,31 +301,6 @@ impl Findings {
         run.map_or_else(|| Ok(String::new()), |run| self.source(run))
     }
 
-    /// Why a run's number differs: its network, its schedule, what these do to its row, and what else there is to say.
-    pub(super) fn why(&self, run: &Evidence, more: &str) -> Result<String> {
-        let short = Shortfall::of(run)?;
-        let mut clauses = vec![match (short.parameters, short.tiles) {
-            (Some(_), Some(_)) => "smaller network, shorter schedule",
-            (Some(_), None) => "smaller network",
-            (None, Some(_)) => "shorter schedule",
-            (None, None) => "the paper's network and schedule, other terrain",
-        }];
-        // What else there is to say counts more than what goes for the whole row.
-        if more.is_empty() && (short.parameters.is_some() || short.tiles.is_some()) {
-            let reason = REASONS.iter().find(|(row, _)| *row == run.row);
-            clauses.extend(reason.map(|(_, reason)| *reason));
-        }
-        clauses.extend((!more.is_empty()).then_some(more));
-        Ok(clauses.join("; "))
-    }
-
-    /// The same where something is to be said of short schedules and small networks alone.
-    pub(super) fn why_if_less(&self, run: &Evidence, more: &str) -> Result<String> {
-        let short = Shortfall::of(run)?;
-        let is_less = short.parameters.is_some() || short.tiles.is_some();
-        self.why(run, if is_less { more } else { "" })
-    }
-
     /// Why there is nothing of a row.
     pub(super) fn missing(&self, row: &str) -> Result<String> {
         Ok(match self.price(row)? {
@@ -312,7 +312,7 @@ impl Findings {
     /// The time of a training as in the paper, in words.
     pub(super) fn price(&self, row: &str) -> Result<Option<String>> {
         let minutes = self.minutes(row)?;
-        Ok(minutes.map(|minutes| Self::time(minutes)))
+        Ok(minutes.map(Self::time))
     }
 
     /// A time on the machine of the logs, which the page names.

@@ -5,7 +5,8 @@ use terrane_train::measure::{TileMeasures, mean, split_regimes};
 
 use super::evidence::Evidence;
 use super::findings::Findings;
-use super::number::{Measure, named, noted};
+use super::number::{Measure, named, noted, why, why_if_less};
+use super::storage::payload;
 use crate::Result;
 use crate::runs::methods;
 use crate::tables::paper;
@@ -52,6 +53,9 @@ impl Kind {
     }
 }
 
+/// A method whose error is by this factor above the Laplacian of the ground puts in more than it misses.
+const ADDS: f64 = 1.05;
+
 /// The range that the paper's tiles have by its PSNR and RMSE.
 fn paper_range_m(row: &paper::PaperRow) -> f64 {
     row.rmse_m * 10_f64.powf(row.psnr_db / 20.0)
@@ -71,6 +75,9 @@ impl Findings {
                 paper_range_m(&row)
             ),
             Kind::Gradient | Kind::Laplacian => match self.ground() {
+                Some((_, ground, _)) if kind == Kind::Laplacian && kind.of(run) > ADDS * ground => {
+                    "errs by more than the ground's own Laplacian: it adds roughness".to_owned()
+                }
                 Some((word, ..)) => format!("{word} ground"),
                 None => String::new(),
             },
@@ -108,7 +115,7 @@ impl Findings {
         let (missing, by) = (self.missing(row)?, self.source_of(run)?);
         let compare = |&kind: &Kind| {
             let why = match run {
-                Some(run) => self.why(run, &self.of_kind(kind, run))?,
+                Some(run) => why(run, &self.of_kind(kind, run))?,
                 None => missing.clone(),
             };
             let compared = kind.measure(digits).beside(
@@ -138,7 +145,7 @@ impl Findings {
             rows.extend(self.quality(method, self.best(method), &Kind::ALL, 3)?);
             let floats = paper::PAYLOAD.iter().find(|(name, ..)| *name == method);
             let floats = floats.map_or(0, |(_, floats, _)| *floats);
-            rows.push(self.payload(method, &FLOATS, floats as f64, |account| {
+            rows.push(payload(method, &FLOATS, floats as f64, |account| {
                 account.payload_floats as f64
             })?);
         }
@@ -146,7 +153,7 @@ impl Findings {
             Some((run, huvr)) => (
                 Some(Kind::Psnr.of(run) - Kind::Psnr.of(huvr)),
                 format!("`{}` and `{}`, {}", run.place, huvr.place, run.schedule()),
-                self.why_if_less(run, "HUVR is further behind after fewer tiles")?,
+                why_if_less(run, "HUVR is further behind after fewer tiles")?,
             ),
             None => (
                 None,
@@ -209,9 +216,9 @@ impl Findings {
                         "not measured: no run without the change at the same size and schedule".to_owned()
                     }
                     (Some(run), Some(Kind::Gradient | Kind::Laplacian)) if row == "p8" => {
-                        self.why(run, "sines can swing between the pixels of a small patch")?
+                        why(run, "sines can swing between the pixels of a small patch")?
                     }
-                    (Some(run), _) => self.why(run, "")?,
+                    (Some(run), _) => why(run, "")?,
                 };
                 let by = if ours.is_some() { by } else { String::new() };
                 rows.push(measure.beside(&named(row), paper, ours, &by, &why));
@@ -236,9 +243,9 @@ impl Findings {
             let by = self.source_of(run)?;
             let worst = |run: &Evidence, tile: f64| {
                 let tile = format!(
-                    "read as the worst pixel; the worst tile's mean, as the paper words it, is {tile:.2} here and cannot be what it prints"
+                    "read as the worst pixel; the worst tile's mean, as the paper words it, is {tile:.2} here, far from what it prints"
                 );
-                self.why(run, &tile)
+                why(run, &tile)
             };
             let (why_gradient, why_laplacian) = match run {
                 Some(run) => (
@@ -287,7 +294,7 @@ impl Findings {
                     None => None,
                 };
                 let why = match (run, &third) {
-                    (Some(run), Some(mean)) => self.why(
+                    (Some(run), Some(mean)) => why(
                         run,
                         &format!(
                             "the tiles of this third have a mean range of {:.1} m",

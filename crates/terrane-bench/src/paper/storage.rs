@@ -6,7 +6,7 @@ use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
 
 use super::evidence::Evidence;
 use super::findings::{Findings, paper_config};
-use super::number::{Measure, named, noted};
+use super::number::{Measure, named, noted, why, why_if_less};
 use super::quality::Kind;
 use crate::Result;
 use crate::runs::methods;
@@ -19,27 +19,26 @@ const FIXED: Measure = Measure::count("fixed width", "bits per pixel", 3);
 const SHANNON: Measure = Measure::error("Shannon's bound", "bits per pixel", 3);
 const NO_TOKENS: &str = "not measured: it takes `ptq.csv` of a run (`terrane bench ptq`)";
 
+/// A number that a method's account has.
+pub(super) fn payload(
+    method: &str,
+    measure: &Measure,
+    paper: f64,
+    of: impl Fn(&Account) -> f64,
+) -> Result<Compared> {
+    let config = paper_config(method)?;
+    let ours = config.map(|config| of(&config.method.account(Convention::AsRun)));
+    Ok(measure.beside(&named(method), paper, ours, ACCOUNT, "other sizes"))
+}
+
+/// Bits per pixel of HUVR+SIREN's floats, which are as many as HUVR's.
+fn floats_bpp() -> Result<f64> {
+    let config = paper_config("huvr-siren")?;
+    let bpp = config.map(|config| config.method.account(Convention::AsRun).bits_per_pixel(32));
+    Ok(bpp.unwrap_or(f64::NAN))
+}
+
 impl Findings {
-    /// A number that a method's account has.
-    pub(super) fn payload(
-        &self,
-        method: &str,
-        measure: &Measure,
-        paper: f64,
-        of: impl Fn(&Account) -> f64,
-    ) -> Result<Compared> {
-        let config = paper_config(method)?;
-        let ours = config.map(|config| of(&config.method.account(Convention::AsRun)));
-        Ok(measure.beside(&named(method), paper, ours, ACCOUNT, "other sizes"))
-    }
-
-    /// Bits per pixel of HUVR+SIREN's floats, which are as many as HUVR's.
-    fn floats_bpp(&self) -> Result<f64> {
-        let config = paper_config("huvr-siren")?;
-        let bpp = config.map(|config| config.method.account(Convention::AsRun).bits_per_pixel(32));
-        Ok(bpp.unwrap_or(f64::NAN))
-    }
-
     /// The best evidence with quantised tokens.
     fn tokens_run(&self) -> Option<&Evidence> {
         self.best_with("huvr-siren", |run| !run.quantised.is_empty())
@@ -62,8 +61,8 @@ impl Findings {
         let subject = format!("HUVR+SIREN, int {bits}");
         let found = self.width(bits);
         let by = self.source_of(found.map(|(run, _)| run))?;
-        let why = |more: &str| match found {
-            Some((run, _)) => self.why(run, more),
+        let because = |more: &str| match found {
+            Some((run, _)) => why(run, more),
             None => Ok(NO_TOKENS.to_owned()),
         };
         let coded = found.map_or_else(String::new, |(_, width)| {
@@ -78,7 +77,7 @@ impl Findings {
                 fixed,
                 found.map(|(_, width)| width.fixed_bpp),
                 &by,
-                &why("")?,
+                &because("")?,
             ),
             noted(
                 SHANNON.beside(
@@ -86,7 +85,7 @@ impl Findings {
                     shannon,
                     found.map(|(_, width)| width.shannon_bpp),
                     &by,
-                    &why("")?,
+                    &because("")?,
                 ),
                 &coded,
             ),
@@ -95,7 +94,7 @@ impl Findings {
                 psnr,
                 found.map(|(_, width)| width.psnr_db),
                 &by,
-                &why(&self.lost(bits))?,
+                &because(&self.lost(bits))?,
             ),
         ];
         if has_rmse {
@@ -105,7 +104,7 @@ impl Findings {
                 rmse,
                 ours,
                 &by,
-                &why(&self.lost(bits))?,
+                &because(&self.lost(bits))?,
             ));
         }
         Ok(rows)
@@ -129,10 +128,12 @@ impl Findings {
     pub(super) fn rates(&self) -> Result<Comparison> {
         let mut rows = Vec::new();
         for (method, floats, bpp) in paper::PAYLOAD {
-            rows.push(self.payload(method, &FLOATS, floats as f64, |account| {
+            rows.push(payload(method, &FLOATS, floats as f64, |account| {
                 account.payload_floats as f64
             })?);
-            rows.push(self.payload(method, &FIXED, bpp, |account| account.bits_per_pixel(32))?);
+            rows.push(payload(method, &FIXED, bpp, |account| {
+                account.bits_per_pixel(32)
+            })?);
             rows.extend(self.quality(method, self.best(method), &[Kind::Psnr], 3)?);
         }
         let floats = rows.iter().find(|row| row.subject == named("huvr-siren"));
@@ -157,7 +158,7 @@ impl Findings {
         let run = self.tokens_run().or_else(|| self.best("huvr-siren"));
         let subject = "HUVR+SIREN, float 32";
         let (.., fixed) = paper::PAYLOAD[2];
-        let fixed = self.payload("huvr-siren", &FIXED, fixed, |account| {
+        let fixed = payload("huvr-siren", &FIXED, fixed, |account| {
             account.bits_per_pixel(32)
         })?;
         let mut rows = vec![Compared {
@@ -167,7 +168,7 @@ impl Findings {
         let (psnr, rmse) = paper::FLOATS;
         let by = self.source_of(run)?;
         let why = match run {
-            Some(run) => self.why(run, "")?,
+            Some(run) => why(run, "")?,
             None => self.missing("huvr-siren")?,
         };
         let ours = run.map(|run| run.summary.mean);
@@ -192,7 +193,7 @@ impl Findings {
 
     /// Figure 3.
     pub(super) fn dominance(&self) -> Result<(Comparison, Figure)> {
-        let (eight, floats) = (self.width(8), self.floats_bpp()?);
+        let (eight, floats) = (self.width(8), floats_bpp()?);
         let huvr = self
             .pair("huvr-siren", "huvr")
             .filter(|(run, _)| eight.is_some_and(|(other, _)| other.place == run.place));
@@ -203,10 +204,10 @@ impl Findings {
         let (why_gain, why_rate) = match eight {
             Some((run, _)) => (
                 match huvr {
-                    Some(_) => self.why_if_less(run, "HUVR is further behind after fewer tiles")?,
+                    Some(_) => why_if_less(run, "HUVR is further behind after fewer tiles")?,
                     None => "not measured: no HUVR of the same size and schedule as the run with quantised tokens".to_owned(),
                 },
-                self.why(run, "")?,
+                why(run, "")?,
             ),
             None => (NO_TOKENS.to_owned(), NO_TOKENS.to_owned()),
         };

@@ -54,15 +54,14 @@ pub(crate) struct Gap {
 /// The gap of HUVR+SIREN, where its weights are here; measured once.
 pub(crate) fn gap(runs: &mut Runs, fitting: &Fitting) -> Result<Option<Arc<Gap>>> {
     if let Some(known) = &runs.known.gap {
-        return Ok(known.clone());
+        return Ok(Some(known.clone()));
     }
     let run = runs.get(&Variant::plain("huvr-siren"))?;
-    let measured = match run.model(runs.device, runs.settings.memory)? {
-        Some(model) => Some(Arc::new(measure(runs, &run, &model, fitting)?)),
-        None => None,
+    let Some(model) = run.model(runs.device, runs.settings.memory)? else {
+        return Ok(None);
     };
-    runs.known.gap = Some(measured.clone());
-    Ok(measured)
+    runs.known.gap = Some(Arc::new(measure(runs, &run, &model, fitting)?));
+    Ok(runs.known.gap.clone())
 }
 
 fn measure(runs: &mut Runs, run: &Run, model: &Model, fitting: &Fitting) -> Result<Gap> {

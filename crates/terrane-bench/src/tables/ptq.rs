@@ -50,14 +50,14 @@ pub(crate) fn quantised(
     method: &'static str,
 ) -> Result<Option<Arc<Vec<Quantised>>>> {
     if let Some(known) = runs.known.quantised.get(method) {
-        return Ok(known.clone());
+        return Ok(Some(known.clone()));
     }
-    let measured = match trained(runs, method)? {
-        Some(model) => Some(Arc::new(measure_widths(runs, &model)?)),
-        None => None,
+    let Some(model) = trained(runs, method)? else {
+        return Ok(None);
     };
+    let measured = Arc::new(measure_widths(runs, &model)?);
     runs.known.quantised.insert(method, measured.clone());
-    Ok(measured)
+    Ok(Some(measured))
 }
 
 fn measure_widths(runs: &Runs, model: &TrainedModel) -> Result<Vec<Quantised>> {
