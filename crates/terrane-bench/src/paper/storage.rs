@@ -201,11 +201,18 @@ impl Findings {
             .zip(huvr)
             .map(|((_, width), (_, huvr))| width.psnr_db - huvr.summary.mean.psnr_db);
         let by = self.source_of(eight.map(|(run, _)| run))?;
+        let price = self
+            .price("huvr")?
+            .map(|price| format!("; HUVR as in the paper {price}"));
+        let no_huvr = format!(
+            "not measured: no HUVR of the same size and schedule as the run with quantised tokens{}",
+            price.unwrap_or_default()
+        );
         let (why_gain, why_rate) = match eight {
             Some((run, _)) => (
                 match huvr {
                     Some(_) => why_if_less(run, "HUVR is further behind after fewer tiles")?,
-                    None => "not measured: no HUVR of the same size and schedule as the run with quantised tokens".to_owned(),
+                    None => no_huvr,
                 },
                 why(run, "")?,
             ),
