@@ -232,7 +232,7 @@ fn network(method: &MethodConfig) -> [String; 4] {
                 "ReLU".into(),
                 format!("{layers} × {}", config.mlp_width),
                 "4 × 4 points of a patch".into(),
-                "convolution, pixel shuffle".into(),
+                "conv, pixel shuffle".into(),
             ]
         }
         MethodConfig::HuvrSiren(config) => {

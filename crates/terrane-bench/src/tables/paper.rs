@@ -68,7 +68,7 @@ pub(crate) const NETWORKS: [(&str, [&str; 4]); 2] = [
             "ReLU",
             "3 × 256",
             "centre of a patch",
-            "convolution, pixel shuffle",
+            "conv, pixel shuffle",
         ],
     ),
     (
