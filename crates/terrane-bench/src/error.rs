@@ -14,6 +14,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A folder of results holds none.
+    #[error(
+        "{path}: holds no run that can be compared; one is a folder with config.toml and eval-{split}.json"
+    )]
+    NoResults {
+        /// The folder.
+        path: PathBuf,
+        /// The split.
+        split: String,
+    },
     /// There is nothing to measure.
     #[error("the split \"{split}\" has no tiles")]
     EmptySplit {

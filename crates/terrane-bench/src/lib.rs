@@ -7,6 +7,7 @@ mod error;
 mod files;
 #[cfg(feature = "openjpeg")]
 mod openjpeg;
+mod paper;
 mod runs;
 mod suite;
 mod tables;
@@ -14,6 +15,7 @@ mod tables;
 pub use codecs::CodecError;
 pub use error::{Error, Result};
 pub use files::{Options as FileOptions, files};
+pub use paper::{PAGE as PAPER_PAGE, paper, tally};
 pub use runs::{Settings, Size};
 pub use suite::{Options, Part, run};
 pub use tables::{Fitting, Passes};

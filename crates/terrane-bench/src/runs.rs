@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn::tensor::Device;
-use serde::Deserialize;
 use terrane_codec::format::Method;
 use terrane_networks::methods::{Model, Precision};
 use terrane_train::config::{Config, ConfigError};
@@ -17,6 +16,10 @@ use terrane_train::training::ScheduleConfig;
 use terrane_train::training::checkpoint::{CHECKPOINT, CONFIG, METRICS, MODEL, read_model};
 use terrane_train::training::{Start, train};
 
+use crate::paper::evidence::read_evaluation;
+use crate::tables::amortisation::Gap;
+use crate::tables::clock::Time;
+use crate::tables::ptq::Quantised;
 use crate::{Error, Result};
 
 /// The names of all methods with tokens, in the order of the paper's table.
@@ -137,6 +140,19 @@ pub(crate) struct Runs<'a> {
     folder: PathBuf,
     report: &'a mut Report<'a>,
     done: BTreeMap<String, Arc<Run>>,
+    /// What several tables want and takes long.
+    pub known: Known,
+}
+
+/// Measures of networks that were made already.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Quantised tokens by method.
+    pub quantised: BTreeMap<&'static str, Arc<Vec<Quantised>>>,
+    /// What fitting single tiles adds.
+    pub gap: Option<Arc<Gap>>,
+    /// How long tiles take.
+    pub times: Option<Arc<Vec<Time>>>,
 }
 
 impl<'a> Runs<'a> {
@@ -155,7 +171,13 @@ impl<'a> Runs<'a> {
             folder: folder.to_owned(),
             report,
             done: BTreeMap::new(),
+            known: Known::default(),
         }
+    }
+
+    /// The folder of a run.
+    pub(crate) fn folder_of(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     /// Numbers of the tiles that are measured.
@@ -173,7 +195,7 @@ impl<'a> Runs<'a> {
         if let Some(run) = self.done.get(&variant.name) {
             return Ok(run.clone());
         }
-        let folder = self.folder.join(&variant.name);
+        let folder = self.folder_of(&variant.name);
         let (model, stored) = (
             folder.join(MODEL),
             folder.join(format!("eval-{}.json", self.settings.split)),
@@ -251,23 +273,11 @@ impl<'a> Runs<'a> {
     }
 
     fn read(&self, name: &str, folder: &Path, stored: &Path) -> Result<Run> {
-        #[derive(Deserialize)]
-        struct Stored {
-            evaluation: Evaluation,
-        }
         let failed = |path: &Path, reason: String| Error::Run {
             path: path.to_owned(),
             reason,
         };
-        let text =
-            std::fs::read_to_string(stored).map_err(|error| failed(stored, error.to_string()))?;
-        let all: Vec<Stored> =
-            serde_json::from_str(&text).map_err(|error| failed(stored, error.to_string()))?;
-        let evaluation = all
-            .into_iter()
-            .next()
-            .ok_or_else(|| failed(stored, "it holds no evaluation".into()))?
-            .evaluation;
+        let evaluation = read_evaluation(stored)?;
         if evaluation.measures.len() != self.tiles().len() {
             let (found, here) = (evaluation.measures.len(), self.tiles().len());
             let reason = format!(

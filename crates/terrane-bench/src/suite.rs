@@ -9,6 +9,7 @@ use terrane_train::output::refuse_inputs;
 
 use crate::Result;
 use crate::codecs;
+use crate::paper::{self, Findings};
 use crate::runs::{self, Runs, Settings};
 use crate::tables::Passes;
 use crate::tables::{
@@ -40,11 +41,13 @@ pub enum Part {
     CrossSource,
     /// Production codecs.
     Codecs,
+    /// All numbers of the paper beside ours, on a page of its own.
+    Paper,
 }
 
 impl Part {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Headline,
         Self::Flops,
         Self::WallClock,
@@ -56,6 +59,7 @@ impl Part {
         Self::DataScaling,
         Self::Amortisation,
         Self::CrossSource,
+        Self::Paper,
     ];
 }
 
@@ -88,6 +92,9 @@ pub fn run(
 ) -> Result<Report> {
     refuse_inputs(folder, &[dataset.folder()])?;
     Report::check(folder)?;
+    if parts.contains(&Part::Paper) {
+        Report::check_as(folder, paper::PAGE)?;
+    }
     let mut runs = Runs::new(
         dataset,
         device,
@@ -112,18 +119,34 @@ pub fn run(
         sections: Vec::new(),
     };
     for &part in parts {
-        report.sections.push(section(part, &mut runs, options)?);
+        let section = section(part, &mut runs, options, folder)?;
+        report.sections.push(section);
         report.write(folder)?;
     }
     Ok(report)
 }
 
-fn section(part: Part, runs: &mut Runs, options: &Options) -> Result<Section> {
+/// Writes the page of the paper's numbers beside ours, and says how many agree.
+fn write_paper(runs: &mut Runs, options: &Options, folder: &Path) -> Result<Section> {
+    let page = paper::page(&Findings::measure(runs, options)?)?;
+    page.write_as(folder, paper::PAGE)?;
+    let [all, measured, agree] = paper::tally(&page.sections);
+    Ok(Section {
+        heading: "The paper's numbers beside ours".into(),
+        paragraphs: vec![format!(
+            "`{}.html` has all {all} of them: {measured} have one of ours, {agree} agree.",
+            paper::PAGE
+        )],
+        ..Section::default()
+    })
+}
+
+fn section(part: Part, runs: &mut Runs, options: &Options, folder: &Path) -> Result<Section> {
     let plain = |heading: &str, tables, figures| Section {
         heading: heading.into(),
-        paragraphs: Vec::new(),
         tables,
         figures,
+        ..Section::default()
     };
     Ok(match part {
         Part::Headline => {
@@ -156,6 +179,7 @@ fn section(part: Part, runs: &mut Runs, options: &Options) -> Result<Section> {
             plain("Seams", vec![table], vec![figure])
         }
         Part::Regimes => plain("Regimes", vec![regimes::regimes(runs)?], vec![]),
+        Part::Paper => write_paper(runs, options, folder)?,
         Part::Amortisation => amortisation::amortisation(runs, &options.fitting)?,
         Part::CrossSource => {
             let (tables, figure) = cross::cross_source(runs, &options.other_split)?;

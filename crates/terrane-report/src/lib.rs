@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 mod error;
 pub mod figure;
 mod number;

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use terrane_geo::{AtomicFile, Existing, Output};
 
+use crate::comparison::{Comparison, numbers};
 use crate::figure::Figure;
 use crate::page::Page;
 use crate::table::Table;
 use crate::text::{escape_markdown, prose_markdown};
 use crate::{Error, Result};
 
-/// The report as a page, and in Markdown.
-const PAGE: &str = "report.html";
-const TEXT: &str = "report.md";
+/// Stem of the files of a report that has no other.
+const STEM: &str = "report";
 
 /// A part of a report under one heading.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Section {
     pub heading: String,
     /// What there is to say; `backticks` set code.
     pub paragraphs: Vec<String>,
+    /// Numbers of a paper beside ours.
+    pub comparisons: Vec<Comparison>,
     /// Its tables.
     pub tables: Vec<Table>,
     /// Its figures.
@@ -53,6 +55,9 @@ impl Report {
             for paragraph in &section.paragraphs {
                 page.paragraph(paragraph);
             }
+            for comparison in &section.comparisons {
+                page.html_block(comparison.html());
+            }
             for table in &section.tables {
                 page.html_block(table.html());
             }
@@ -61,6 +66,12 @@ impl Report {
             }
         }
         page.html()
+    }
+
+    /// Every number that stands beside one of a paper, a row for each, where there are any.
+    pub fn numbers(&self, name: &str) -> Option<Table> {
+        let sections = self.sections.iter();
+        numbers(name, sections.flat_map(|section| &section.comparisons))
     }
 
     /// The report in Markdown, with the figures as files beside it.
@@ -77,6 +88,9 @@ impl Report {
             for paragraph in &section.paragraphs {
                 block(&prose_markdown(paragraph));
             }
+            for comparison in &section.comparisons {
+                block(&comparison.markdown());
+            }
             for table in &section.tables {
                 block(&format!("### {}", escape_markdown(&table.title)));
                 block(&table.markdown());
@@ -92,18 +106,34 @@ impl Report {
 
     /// Refuses a folder whose `report.html` or `report.md` is not of this program, for those who have long to do before.
     pub fn check(folder: &Path) -> Result<()> {
-        refuse_others(folder, [PAGE, TEXT])
+        Self::check_as(folder, STEM)
+    }
+
+    /// The same of a page of another name.
+    pub fn check_as(folder: &Path, stem: &str) -> Result<()> {
+        let [page, text] = [page_of(stem), text_of(stem)];
+        refuse_others(folder, &page, [page.as_str(), text.as_str()])
     }
 
     /// Writes `report.html`, `report.md`, a CSV and a JSON file for each table and an SVG file for each figure into a
     /// folder, which is made if need be. Each file appears whole, in place of one of the same name of an earlier report; the
     /// files of anybody else are refused.
     pub fn write(&self, folder: &Path) -> Result<()> {
+        self.write_as(folder, STEM)
+    }
+
+    /// The same with a page of another name, which the numbers beside those of a paper have too, as CSV and JSON.
+    pub fn write_as(&self, folder: &Path, stem: &str) -> Result<()> {
+        let page = page_of(checked(stem)?);
         let mut files = vec![
             // First, so that what was stopped can be written again.
-            (PAGE.to_owned(), self.html()),
-            (TEXT.to_owned(), self.markdown()),
+            (page.clone(), self.html()),
+            (text_of(stem), self.markdown()),
         ];
+        if let Some(numbers) = self.numbers(stem) {
+            files.push((format!("{stem}.csv"), numbers.csv()));
+            files.push((format!("{stem}.json"), format!("{:#}\n", numbers.json())));
+        }
         for section in &self.sections {
             for table in &section.tables {
                 files.push((format!("{}.csv", checked(&table.name)?), table.csv()));
@@ -128,7 +158,7 @@ impl Report {
                 });
             }
         }
-        refuse_others(folder, files.iter().map(|(name, _)| name.as_str()))?;
+        refuse_others(folder, &page, files.iter().map(|(name, _)| name.as_str()))?;
         let failed = |path: &Path, source| Error::Io {
             path: path.to_owned(),
             action: "be written",
@@ -146,9 +176,21 @@ impl Report {
     }
 }
 
+fn page_of(stem: &str) -> String {
+    format!("{stem}.html")
+}
+
+fn text_of(stem: &str) -> String {
+    format!("{stem}.md")
+}
+
 /// Refuses to write over files unless they lie beside a page of this program.
-fn refuse_others<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    let page = folder.join(PAGE);
+fn refuse_others<'a>(
+    folder: &Path,
+    page: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<()> {
+    let page = folder.join(page);
     if std::fs::read(&page).is_ok_and(|html| Page::is_page(&String::from_utf8_lossy(&html))) {
         return Ok(());
     }

@@ -69,7 +69,7 @@ impl From<usize> for Cell {
 
 impl Cell {
     /// As people read it.
-    fn shown(&self, digits: usize) -> String {
+    pub(crate) fn shown(&self, digits: usize) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(value) => fixed(*value, digits),

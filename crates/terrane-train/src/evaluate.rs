@@ -26,7 +26,8 @@ pub struct Evaluation {
     pub measures: Vec<TileMeasures>,
     /// Boundary and interior of patches, for methods with patches.
     pub seams: Vec<SeamMeasures>,
-    /// The same after neighbouring patches were blended, as a file does.
+    /// The same after neighbouring patches were blended, as a file does; earlier evaluations have none.
+    #[serde(default)]
     pub blended_seams: Vec<SeamMeasures>,
     /// Whether the derivatives are analytic.
     pub is_analytic: bool,

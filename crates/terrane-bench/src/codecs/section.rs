@@ -34,6 +34,7 @@ pub(super) fn section(comparison: &Comparison) -> Section {
             lossless(comparison),
         ],
         figures: figures(&curves),
+        ..Section::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Covariances of many variables, their principal components, and correlations with others held fixed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Fraction of the variance that the rank accounts for.
 const RANK_SHARE: f64 = 0.95;
@@ -30,7 +30,7 @@ pub(crate) struct Symmetric {
 }
 
 /// How variance is spread over directions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spectrum {
     /// Variances along the principal directions, from great to small.
     pub eigenvalues: Vec<f64>,

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use terrane_networks::blocks::Check;
 use terrane_train::config::are_non_negative;
 use terrane_train::evaluate::numbers_of;
@@ -23,7 +23,7 @@ const ADAM: OptimiserConfig = OptimiserConfig {
 };
 
 /// How long, how fast, and how often it is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Descent {
     /// Steps.
     pub steps: usize,

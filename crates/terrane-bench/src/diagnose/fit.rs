@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use terrane_networks::methods::{Method, Model, Precision};
 use terrane_train::config::Config;
 use terrane_train::data::Dataset;
@@ -17,7 +17,7 @@ use super::{CurvePoint, State, extend, gain_db, mean_curve, mean_psnr_db};
 use crate::Result;
 
 /// What is made for every tile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Freedom {
     /// Its tokens: what an encoder loses by computing them in one pass.
@@ -27,7 +27,7 @@ pub enum Freedom {
 }
 
 /// What was lost by amortisation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// What was made for every tile.
     pub freedom: Freedom,

@@ -10,7 +10,7 @@ pub mod tokens;
 pub use covariance::Spectrum;
 pub use descent::Descent;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use terrane_codec::random::Random;
 use terrane_train::measure::{Summary, psnr_db};
 
@@ -18,7 +18,7 @@ use terrane_train::measure::{Summary, psnr_db};
 const CHOICE: u64 = 1 << 60;
 
 /// One point of a curve over steps: means over tiles, each at its best so far.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// Steps done.
     pub step: usize,

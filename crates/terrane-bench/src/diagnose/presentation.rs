@@ -26,9 +26,9 @@ impl Fitted {
     pub fn section(&self) -> Section {
         Section {
             heading: format!("Fitting {} to single tiles", self.name()),
-            paragraphs: Vec::new(),
             tables: vec![gap_table(&[self])],
             figures: vec![curve_figure(&[self])],
+            ..Section::default()
         }
     }
 }
@@ -92,13 +92,13 @@ impl TokenStructure {
     pub fn section(&self) -> Section {
         Section {
             heading: "Structure of the tokens".into(),
-            paragraphs: Vec::new(),
             tables: vec![self.summary_table(), self.neighbour_table()],
             figures: vec![
                 self.spectrum_figure(),
                 self.correlation_figure(),
                 self.scatter_figure(),
             ],
+            ..Section::default()
         }
     }
 
@@ -106,9 +106,9 @@ impl TokenStructure {
     pub fn details(&self) -> Section {
         Section {
             heading: "Components and dimensions".into(),
-            paragraphs: Vec::new(),
             tables: vec![self.spectrum_table(), self.correlation_table()],
             figures: Vec::new(),
+            ..Section::default()
         }
     }
 
@@ -301,9 +301,9 @@ impl Sirens {
     pub fn section(&self) -> Section {
         Section {
             heading: "A network of sines for every tile".into(),
-            paragraphs: Vec::new(),
             tables: vec![self.table(), self.curve_table()],
             figures: vec![self.curve_figure()],
+            ..Section::default()
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use burn::tensor::Device;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use terrane_codec::Normalisation;
 use terrane_codec::random::Random;
 use terrane_networks::methods::{Method, MethodConfig, Model, Precision};
@@ -29,7 +29,7 @@ const NORM_EPSILON: f64 = 1e-5;
 const FACTS: usize = 6;
 
 /// The structure of a model's tokens.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenStructure {
     /// Tiles that were encoded.
     pub tiles: usize,
@@ -51,7 +51,7 @@ pub struct TokenStructure {
 }
 
 /// Correlations of every dimension of the tokens with a patch's mean height.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Correlations {
     /// Pearson's.
     pub pearson: Vec<f64>,
@@ -64,7 +64,7 @@ pub struct Correlations {
 }
 
 /// How many neighbours in heights are neighbours in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Neighbours {
     /// What of the heights is compared.
     pub heights: Heights,
@@ -81,7 +81,7 @@ pub struct Neighbours {
 }
 
 /// Heights of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heights {
     /// In metres.
@@ -91,7 +91,7 @@ pub enum Heights {
 }
 
 /// Tokens of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tokens {
     /// As they are stored.

@@ -113,6 +113,7 @@ fn rates(outcomes: &Outcomes, options: &Options) -> Section {
         .collect(),
         tables: vec![mean_rates(outcomes, options), all_rates(outcomes)],
         figures: vec![gain(outcomes, options)],
+        ..Section::default()
     }
 }
 
@@ -246,6 +247,7 @@ fn sizes(outcomes: &Outcomes, options: &Options) -> Section {
         ],
         tables: vec![mean_sizes(outcomes, options), all_sizes(outcomes, options)],
         figures: vec![size_bars(outcomes)],
+        ..Section::default()
     }
 }
 
@@ -395,6 +397,7 @@ fn derived(outcomes: &Outcomes, options: &Options) -> Section {
         )],
         tables: vec![mean_derived(outcomes, options), all_derived(outcomes)],
         figures: Vec::new(),
+        ..Section::default()
     }
 }
 

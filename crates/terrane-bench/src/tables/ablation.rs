@@ -61,6 +61,17 @@ pub(crate) fn variants() -> Vec<Variant> {
         .collect()
 }
 
+/// What a row of the ablation is called.
+pub(crate) fn label(name: &str) -> Option<&'static str> {
+    let row = ROWS.iter().find(|(_, _, run, _)| *run == name);
+    row.map(|(_, label, ..)| *label)
+}
+
+/// The runs on fewer tiles, as they are.
+pub(crate) fn unaugmented() -> Vec<Variant> {
+    COUNTS.map(|count| scaled(count, false)).to_vec()
+}
+
 /// All rows of the ablation.
 pub(crate) fn ablation(runs: &mut Runs) -> Result<(Table, Figure)> {
     let mut columns = vec![

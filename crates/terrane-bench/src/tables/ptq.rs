@@ -1,9 +1,12 @@
 //! Tokens rounded after training: what they cost and what they are still worth.
 
+use std::sync::Arc;
+
 use burn::tensor::{Tensor, TensorData};
 use terrane_codec::format::Coding;
 use terrane_codec::format::tokens::WIDTHS;
 use terrane_codec::tile::TokenTile;
+use terrane_networks::cost::Convention;
 use terrane_networks::methods::{Method, Precision};
 use terrane_networks::model::TrainedModel;
 use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
@@ -22,6 +25,60 @@ struct Rounded {
     shannon_bits: f64,
     bytes: usize,
     measures: TileMeasures,
+}
+
+/// The tokens of a method in one width, means over tiles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Quantised {
+    /// Bits of a symbol.
+    pub bits: u8,
+    /// Bits per pixel with every symbol in its width.
+    pub fixed_bpp: f64,
+    /// Bits per pixel at Shannon's bound.
+    pub shannon_bpp: f64,
+    /// Bits per pixel as they are written.
+    pub coded_bpp: f64,
+    /// Peak signal-to-noise ratio.
+    pub psnr_db: f64,
+    /// Root mean square height error.
+    pub rmse_m: f64,
+}
+
+/// The tokens of a method in every width from the widest on, where its weights are here; measured once.
+pub(crate) fn quantised(
+    runs: &mut Runs,
+    method: &'static str,
+) -> Result<Option<Arc<Vec<Quantised>>>> {
+    if let Some(known) = runs.known.quantised.get(method) {
+        return Ok(Some(known.clone()));
+    }
+    let Some(model) = trained(runs, method)? else {
+        return Ok(None);
+    };
+    let measured = Arc::new(measure_widths(runs, &model)?);
+    runs.known.quantised.insert(method, measured.clone());
+    Ok(Some(measured))
+}
+
+fn measure_widths(runs: &Runs, model: &TrainedModel) -> Result<Vec<Quantised>> {
+    let pixels = runs.dataset.side().pow(2) as f64;
+    let width = |&bits: &u8| {
+        let tiles = rounded(runs, model, bits)?;
+        let rate = |bits: fn(&Rounded) -> f64| {
+            tiles.iter().map(bits).sum::<f64>() / (pixels * tiles.len() as f64)
+        };
+        let measures: Vec<TileMeasures> = tiles.iter().map(|tile| tile.measures).collect();
+        let mean = mean(&measures)?.mean;
+        Ok(Quantised {
+            bits,
+            fixed_bpp: rate(|tile| tile.fixed_bits),
+            shannon_bpp: rate(|tile| tile.shannon_bits),
+            coded_bpp: rate(|tile| 8.0 * tile.bytes as f64),
+            psnr_db: mean.psnr_db,
+            rmse_m: mean.rmse_m,
+        })
+    };
+    WIDTHS.iter().rev().map(width).collect()
 }
 
 /// The rates and errors of quantised tokens, for every method whose weights are here.
@@ -43,12 +100,11 @@ pub(crate) fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
     let mut curves = Vec::new();
     for method in methods() {
         let run = runs.get(&Variant::plain(method))?;
-        let Some(model) = trained(runs, method)? else {
+        let Some(widths) = quantised(runs, method)? else {
             continue;
         };
-        let pixels = runs.dataset.side().pow(2) as f64;
-        let [count, channels] = model.token_shape();
-        let whole = (count * channels) as f64 * 32.0 / pixels;
+        let whole = run.config.method.account(Convention::AsRun);
+        let whole = whole.bits_per_pixel(32);
         let mut points = vec![(whole, run.summary.mean.psnr_db)];
         table.row(vec![
             method.into(),
@@ -62,26 +118,19 @@ pub(crate) fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
             paper::row(method).map(|row| row.psnr_db).into(),
             paper::row(method).map(|row| row.rmse_m).into(),
         ]);
-        for &bits in WIDTHS.iter().rev() {
-            let tiles = rounded(runs, &model, bits)?;
+        for row in widths.iter() {
             let paper = paper::QUANTISED
                 .iter()
-                .find(|(width, ..)| method == "huvr-siren" && *width == bits);
-            let rate = |bits: fn(&Rounded) -> f64| {
-                tiles.iter().map(bits).sum::<f64>() / (pixels * tiles.len() as f64)
-            };
-            let coded_bpp = rate(|tile| 8.0 * tile.bytes as f64);
-            let measures: Vec<TileMeasures> = tiles.iter().map(|tile| tile.measures).collect();
-            let mean = mean(&measures)?.mean;
-            points.push((coded_bpp, mean.psnr_db));
+                .find(|(width, ..)| method == "huvr-siren" && *width == row.bits);
+            points.push((row.coded_bpp, row.psnr_db));
             table.row(vec![
                 method.into(),
-                format!("int {bits}").into(),
-                rate(|tile| tile.fixed_bits).into(),
-                rate(|tile| tile.shannon_bits).into(),
-                coded_bpp.into(),
-                mean.psnr_db.into(),
-                mean.rmse_m.into(),
+                format!("int {}", row.bits).into(),
+                row.fixed_bpp.into(),
+                row.shannon_bpp.into(),
+                row.coded_bpp.into(),
+                row.psnr_db.into(),
+                row.rmse_m.into(),
                 paper.map(|row| row.1).into(),
                 paper.map(|row| row.2).into(),
                 paper.map(|row| row.3).into(),

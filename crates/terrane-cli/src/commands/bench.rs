@@ -7,10 +7,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
-use terrane_bench::{Fitting, Options, Part, Passes, Settings, Size, run as measure};
+use terrane_bench::{
+    Fitting, Options, PAPER_PAGE, Part, Passes, Settings, Size, paper, run as measure, tally,
+};
 use terrane_networks::methods::Precision;
 use terrane_report::Report;
 use terrane_train::data::Dataset;
+use terrane_train::output::refuse_inputs;
 
 use crate::Common;
 use crate::commands::DeviceArguments;
@@ -21,12 +24,13 @@ use crate::progress::Progress;
 ///
 /// Networks that a table needs and that are not in OUT/runs are trained there first, all with the same schedule; a run
 /// that is there already, under the name of its row, is used as it is. OUT gets report.html, report.md, and a CSV, JSON
-/// or SVG file per table and figure, as soon as each is there.
+/// or SVG file per table and figure, as soon as each is there. The table `paper` is a page of its own, paper.html,
+/// paper.md and paper.csv: every number of the paper beside ours, the difference, by which run, and why.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python\n  terrane bench files rasters/ --window 768 --out bench/"
+    after_help = "Examples:\n  terrane bench all --data tiles/ --out bench/\n  terrane bench headline ptq --data tiles/ --out bench/ --size paper --steps 20800 --batch 32 --device cuda\n  terrane bench codecs --data tiles/ --out bench/ --python venv/bin/python\n  terrane bench paper --results results/ --out bench/\n  terrane bench files rasters/ --window 768 --out bench/"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -35,8 +39,12 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_enum)]
     tables: Vec<TableName>,
     /// Folder of a dataset.
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(long, value_name = "DIR", required_unless_present = "results")]
     data: Option<PathBuf>,
+    /// Folder of runs without weights, for the table `paper` alone: each a folder with config.toml, eval-SPLIT.json and
+    /// what else was measured with it (see results/README.md).
+    #[arg(long, value_name = "DIR", conflicts_with = "data")]
+    results: Option<PathBuf>,
     /// Folder of the report and its runs.
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
@@ -109,6 +117,8 @@ enum TableName {
     Amortisation,
     /// Terrain of other kinds.
     CrossSource,
+    /// Every number of the paper beside ours.
+    Paper,
     /// Everything.
     All,
 }
@@ -135,6 +145,7 @@ impl TableName {
             Self::Codecs => Part::Codecs,
             Self::Amortisation => Part::Amortisation,
             Self::CrossSource => Part::CrossSource,
+            Self::Paper => Part::Paper,
             Self::All => return Part::ALL.to_vec(),
         }]
     }
@@ -146,8 +157,11 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         return files::run(arguments, common);
     }
     // Both are required where there is no other command.
-    let data = arguments.data.as_deref().context("give --data")?;
     let out = arguments.out.as_deref().context("give --out")?;
+    if let Some(results) = &arguments.results {
+        return run_results(arguments, results, out, common);
+    }
+    let data = arguments.data.as_deref().context("give --data")?;
     let dataset = Dataset::open(data)?;
     for split in [&arguments.split, &arguments.other_split] {
         let is_needed = *split == arguments.split
@@ -212,6 +226,32 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     )?;
     drop(progress);
     print_report(&report, out, clock, common)
+}
+
+/// Compares runs that were measured elsewhere with the paper.
+fn run_results(arguments: &Arguments, results: &Path, out: &Path, common: &Common) -> Result<()> {
+    ensure!(
+        arguments.tables == [TableName::Paper],
+        "--results is for the table `paper` alone; the others need --data"
+    );
+    refuse_inputs(out, &[results])?;
+    let page = paper(results, &arguments.split, out)?;
+    let path = out.join(PAPER_PAGE).with_extension("html");
+    let [numbers, measured, agree] = tally(&page.sections);
+    if common.json {
+        let rows = page.numbers(PAPER_PAGE).map(|table| table.json());
+        return print_json(&serde_json::json!({
+            "page": path,
+            "numbers": numbers,
+            "measured": measured,
+            "agree": agree,
+            "rows": rows,
+        }));
+    }
+    print(&format!(
+        "{}: {numbers} numbers of the paper, {measured} with one of ours, {agree} agree\n",
+        path.display()
+    ))
 }
 
 /// Prints a report that lies in a folder.

@@ -81,6 +81,30 @@ fn other_terrain_gives_other_numbers() {
         assert_ne!(a[psnr], b[psnr], "{a:?}");
     }
 
+    // What was measured with a run stands for it where its weights are not.
+    let run = path.join("results/huvr");
+    std::fs::create_dir_all(&run).unwrap();
+    let from = path.join("third/runs/huvr");
+    std::fs::copy(from.join("config.toml"), run.join("config.toml")).unwrap();
+    let evaluation = ["eval", "third/runs/huvr", "--data", "two", "--json"];
+    let evaluation = stdout(&terrane(path, &evaluation));
+    std::fs::write(run.join("eval-test.json"), evaluation).unwrap();
+    let paper = ["bench", "paper", "--results", "results", "--out", "page"];
+    let page = json(&terrane(path, &[paper.as_slice(), &["--json"]].concat()));
+    let rows = page["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["subject"] == "HUVR").unwrap();
+    let huvr = third.iter().find(|row| row[0] == "huvr").unwrap();
+    let ours: f64 = huvr[psnr].parse().unwrap();
+    assert!((row["ours"].as_f64().unwrap() - ours).abs() < 1e-3, "{row}");
+    assert_eq!(page["numbers"], rows.len());
+    assert!(path.join("page/paper.html").exists() && !path.join("page/report.html").exists());
+    let other = ["bench", "ptq", "--results", "results", "--out", "page"];
+    let complaint_of_other = complaint(&terrane(path, &other));
+    assert!(
+        complaint_of_other.contains("`paper` alone"),
+        "{complaint_of_other}"
+    );
+
     let missing = ["bench", "headline", "--data", "one", "--out", "fourth"];
     let missing = [missing.as_slice(), &["--split", "val"]].concat();
     let complaint = complaint(&terrane(path, &missing));
