@@ -195,6 +195,7 @@ test-rasters count="3000" first="0":
 test-properties cases="1000":
     PROPTEST_CASES={{cases}} cargo test -p terrane-format --lib -- properties
     PROPTEST_CASES={{cases}} cargo test -p terrane-codec --test generated -- properties
+    PROPTEST_CASES={{cases}} cargo test --workspace --test methods -- hostile --nocapture
 
 # The same bytes and heights in release, on 64-bit ARM under emulation and on WebAssembly, with its wider registers and without,
 # and the context codec's kernels there; `just test` compares those of debug and of fewer instructions. Needs the two Rust targets,

@@ -65,7 +65,7 @@ fn huvr_siren(modulation: ModulationKind) -> huvr_siren::Config {
 }
 
 /// Every method in sizes that share no factor by chance, with every part that can be absent once there and once not.
-fn odd() -> Vec<MethodConfig> {
+pub(crate) fn odd() -> Vec<MethodConfig> {
     let shift = huvr_siren(ModulationKind::Shift);
     let attention = DecoderConfig {
         attention_heads: 5,
