@@ -14,6 +14,31 @@ pub(crate) struct Orientation {
 }
 
 impl Orientation {
+    /// How a tile lies that is left alone.
+    pub(crate) const AS_IT_IS: Self = Self {
+        is_mirrored: false,
+        is_flipped: false,
+        quarter_turns: 0,
+    };
+    /// How many there are; each of the eight ways to lie is there twice.
+    pub(crate) const COUNT: usize = 16;
+
+    /// All of them, in the order of their numbers.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(|number| Self {
+            is_mirrored: number / 8 == 1,
+            is_flipped: number / 4 % 2 == 1,
+            quarter_turns: number % 4,
+        })
+    }
+
+    /// Its number among all of them.
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.is_mirrored) * 8
+            + usize::from(self.is_flipped) * 4
+            + self.quarter_turns % 4
+    }
+
     /// Draws each flip with even odds and the number of quarter turns from 0 to 3.
     pub(crate) fn draw(random: &mut Random) -> Self {
         Self {
@@ -24,7 +49,7 @@ impl Orientation {
     }
 
     /// Turns a tile of `side` × `side` values.
-    pub(crate) fn apply(self, tile: &[f32], side: usize) -> Vec<f32> {
+    pub(crate) fn apply<T: Copy>(self, tile: &[T], side: usize) -> Vec<T> {
         let mut turned = Vec::with_capacity(tile.len());
         for row in 0..side {
             for column in 0..side {
@@ -69,6 +94,14 @@ mod tests {
         assert_eq!(turned(false, false, 1), [2.0, 4.0, 1.0, 3.0]); // np.rot90
         assert_eq!(turned(true, false, 1), [1.0, 3.0, 2.0, 4.0]); // np.rot90(np.fliplr)
         assert_eq!(turned(false, false, 3), [3.0, 1.0, 4.0, 2.0]); // np.rot90(k=3)
+    }
+
+    #[test]
+    fn orientations_are_numbered() {
+        for (number, orientation) in Orientation::all().enumerate() {
+            assert_eq!(orientation.number(), number);
+        }
+        assert_eq!(Orientation::AS_IT_IS.number(), 0);
     }
 
     #[test]

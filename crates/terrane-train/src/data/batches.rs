@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use terrane_codec::random::Random;
 
 use crate::config::DataConfig;
@@ -13,6 +13,8 @@ use crate::{Error, Result};
 
 /// Batches that wait to be used.
 const AHEAD: usize = 4;
+/// Bytes of tiles that are kept on a device with memory of its own.
+const ON_DEVICE: usize = 8 << 30;
 /// Streams of random numbers: the subset, the order of each pass, the orientations of each step.
 const SUBSET: u64 = 1 << 62;
 const ORDER: u64 = 1 << 61;
@@ -52,8 +54,14 @@ impl Tiles {
         })
     }
 
-    /// The tiles of a step, one after another.
-    fn batch(&self, step: usize, size: usize, config: &DataConfig, seed: u64) -> Vec<f32> {
+    /// The tiles of a step by their numbers, and how each of them lies.
+    fn draw(
+        &self,
+        step: usize,
+        size: usize,
+        config: &DataConfig,
+        seed: u64,
+    ) -> Vec<(usize, Orientation)> {
         // A pass has as many whole batches as fit; few tiles are seen more than once in a batch.
         let per_pass = (self.tiles.len() / size).max(1);
         let pass = if config.shuffle {
@@ -65,17 +73,68 @@ impl Tiles {
         Random::new(seed, ORDER | pass).shuffle(&mut order);
         let first = step % per_pass * size;
         let mut random = Random::new(seed, step as u64);
-        let mut values = Vec::with_capacity(size * self.side * self.side);
-        for index in first..first + size {
-            let tile = &self.tiles[order[index % order.len()]];
-            let orientation = Orientation::draw(&mut random);
-            if config.augment {
-                values.extend(orientation.apply(tile, self.side));
-            } else {
-                values.extend_from_slice(tile);
-            }
+        (first..first + size)
+            .map(|index| {
+                let drawn = Orientation::draw(&mut random);
+                let orientation = if config.augment {
+                    drawn
+                } else {
+                    Orientation::AS_IT_IS
+                };
+                (order[index % order.len()], orientation)
+            })
+            .collect()
+    }
+
+    /// Tiles one after another.
+    fn gather(&self, drawn: &[(usize, Orientation)]) -> Vec<f32> {
+        drawn
+            .iter()
+            .flat_map(|&(number, orientation)| orientation.apply(&self.tiles[number], self.side))
+            .collect()
+    }
+}
+
+/// The tiles on a device with memory of its own, so that no step waits for their way there.
+#[derive(Debug)]
+struct OnDevice {
+    side: usize,
+    /// `[tiles, side · side]`.
+    tiles: Tensor<2>,
+    /// Where every pixel comes from, by the number of an orientation: `[orientations, side · side]`.
+    sources: Tensor<2, Int>,
+}
+
+impl OnDevice {
+    /// `None` where the device is the computer itself, or where the tiles are too many.
+    fn new(tiles: &Tiles, device: &Device) -> Option<Self> {
+        let bytes = tiles.tiles.len() * tiles.side * tiles.side * size_of::<f32>();
+        (*device != Device::flex() && bytes <= ON_DEVICE).then(|| Self::of(tiles, device))
+    }
+
+    fn of(tiles: &Tiles, device: &Device) -> Self {
+        let pixels = tiles.side * tiles.side;
+        let data = TensorData::new(tiles.tiles.concat(), [tiles.tiles.len(), pixels]);
+        let numbers: Vec<i64> = (0..pixels as i64).collect();
+        let sources: Vec<i64> = Orientation::all()
+            .flat_map(|orientation| orientation.apply(&numbers, tiles.side))
+            .collect();
+        let sources = TensorData::new(sources, [Orientation::COUNT, pixels]);
+        Self {
+            side: tiles.side,
+            tiles: Tensor::from_data(data, device),
+            sources: Tensor::from_data(sources, device),
         }
-        values
+    }
+
+    fn gather(&self, drawn: &[(usize, Orientation)]) -> Tensor<3> {
+        let device = self.tiles.device();
+        let list = |numbers: Vec<i64>| Tensor::<1, Int>::from_data(numbers.as_slice(), &device);
+        let tiles = list(drawn.iter().map(|&(tile, _)| tile as i64).collect());
+        let ways = list(drawn.iter().map(|(_, way)| way.number() as i64).collect());
+        let sources = self.sources.clone().select(0, ways);
+        let batch = self.tiles.clone().select(0, tiles).gather(1, sources);
+        batch.reshape([drawn.len(), self.side, self.side])
     }
 }
 
@@ -86,7 +145,7 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Starts preparing the batches of the given steps on the device; there too, so that no step waits for a copy.
+    /// Starts preparing the batches of the given steps on the device.
     pub(crate) fn start(
         tiles: Arc<Tiles>,
         steps: std::ops::Range<usize>,
@@ -99,9 +158,15 @@ impl Batches {
         let device = device.clone();
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::spawn(move || {
+            let on_device = OnDevice::new(&tiles, &device);
             for step in steps {
-                let values = tiles.batch(step, size, &config, seed);
-                let batch = Tensor::from_data(TensorData::new(values, shape), &device);
+                let drawn = tiles.draw(step, size, &config, seed);
+                let batch = match &on_device {
+                    Some(tiles) => tiles.gather(&drawn),
+                    None => {
+                        Tensor::from_data(TensorData::new(tiles.gather(&drawn), shape), &device)
+                    }
+                };
                 if sender.send(batch).is_err() {
                     return;
                 }
@@ -145,7 +210,7 @@ mod tests {
         let tiles = tiles(12);
         let pass = |from: usize, config: &DataConfig| -> Vec<f32> {
             (from..from + 3)
-                .flat_map(|step| tiles.batch(step, 4, config, 7))
+                .flat_map(|step| tiles.gather(&tiles.draw(step, 4, config, 7)))
                 .collect()
         };
         let (first, second) = (pass(0, &CONFIG), pass(3, &CONFIG));
@@ -159,6 +224,23 @@ mod tests {
             ..CONFIG
         };
         assert_eq!(pass(0, &fixed), pass(3, &fixed));
+    }
+
+    #[test]
+    fn a_device_turns_tiles_as_the_computer_does() {
+        let pixels = |tile: usize| (0..9).map(|pixel| (10 * tile + pixel) as f32).collect();
+        let tiles = Tiles {
+            side: 3,
+            tiles: (0..7).map(pixels).collect(),
+        };
+        let device = Device::flex();
+        let on_device = OnDevice::of(&tiles, &device);
+        for step in 0..20 {
+            let drawn = tiles.draw(step, 5, &CONFIG, 3);
+            let expected = TensorData::new(tiles.gather(&drawn), [5, 3, 3]);
+            assert_eq!(on_device.gather(&drawn).into_data(), expected);
+        }
+        assert!(OnDevice::new(&tiles, &device).is_none());
     }
 
     #[test]
