@@ -15,9 +15,28 @@ use crate::tape::keep;
 #[cfg(feature = "libtorch")]
 use crate::{cuda, libtorch, tape};
 
-/// The passes over all points that are no products of matrices. Points of a patch are `[patches · count, width]`, what modulates a
-/// layer is `[patches, width]`.
+/// The passes over all points, and the products between them. Points of a patch are `[patches · count, width]`, what modulates a
+/// layer is `[patches, width]`. Outputs of layers and gradients by angles may have fewer bits than the rest, and such gradients may be
+/// in units of their own: they only go from one of these functions to the next.
 pub(crate) trait Passes {
+    /// The angles of a layer: `input · weight`.
+    fn product(&self, input: &Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
+        input.clone().matmul(weight.clone())
+    }
+
+    /// Back through [`Passes::product`] to the input, in the unit of the gradient by the angles.
+    fn product_back(&self, by_angle: &Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
+        by_angle.clone().matmul(weight.clone().transpose())
+    }
+
+    /// Back through [`Passes::product`] to the weight, times a factor.
+    fn weight_back(&self, input: Tensor<2>, by_angle: &Tensor<2>, factor: f64) -> Tensor<2> {
+        input
+            .transpose()
+            .matmul(by_angle.clone())
+            .mul_scalar(factor)
+    }
+
     /// The first layer: `amplitude · sin(points · weight + shift)`, with the same points in every patch.
     fn first(
         &self,
@@ -99,14 +118,16 @@ pub(crate) struct Ends {
 
 /// The mean square difference of a network's values from expected ones, `[patches, count]`, as the start of a differentiation; `None`
 /// where nothing is quicker than leaving it to a library. Every patch has the same points, and every sine layer an amplitude and a phase.
+/// `is_half` lets what goes through products be 16-bit floats where that is quicker.
 pub(crate) fn square_error(
     siren: &Siren,
     points: &Tensor<2>,
     modulations: &[Modulation<3>],
     expected: &Tensor<2>,
+    is_half: bool,
 ) -> Option<Tensor<1>> {
     let parts = Parts::of(siren, points, modulations)?;
-    let passes = parts.kernels()?;
+    let passes = parts.kernels(is_half)?;
     Some(parts.square_error(&passes, expected))
 }
 
@@ -128,7 +149,7 @@ pub(crate) fn values<const D: usize>(
         }
         let points = points.clone().reshape([count, 2]);
         let parts = Parts::of(siren, &points, modulations)?;
-        let passes = parts.kernels()?;
+        let passes = parts.kernels(false)?;
         Some(parts.values(&passes))
     }
     #[cfg(not(feature = "libtorch"))]
@@ -207,7 +228,7 @@ impl<'a> Parts<'a> {
     }
 
     #[cfg(feature = "libtorch")]
-    fn kernels(&self) -> Option<cuda::Sines> {
+    fn kernels(&self, is_half: bool) -> Option<cuda::Sines> {
         let first = &self.layers[0].numbers.amplitude;
         let [_, width] = first.dims();
         let [count, _] = self.points.dims();
@@ -217,13 +238,13 @@ impl<'a> Parts<'a> {
                 .iter()
                 .all(|layer| layer.numbers.weight.dims()[1] == width);
         is_even
-            .then(|| cuda::Sines::of(first, count, width).ok())
+            .then(|| cuda::Sines::of(first, count, width, is_half).ok())
             .flatten()
     }
 
     #[cfg(not(feature = "libtorch"))]
     #[expect(clippy::unused_self, reason = "there are kernels with LibTorch alone")]
-    fn kernels(&self) -> Option<Plain> {
+    fn kernels(&self, _: bool) -> Option<Plain> {
         None
     }
 
@@ -239,7 +260,7 @@ impl<'a> Parts<'a> {
                 amplitude,
                 shift,
             } = &layer.numbers;
-            let angle = outputs[index - 1].clone().matmul(weight.clone());
+            let angle = passes.product(&outputs[index - 1], weight);
             if index + 1 < self.layers.len() {
                 outputs.push(passes.sine(&angle, amplitude, shift));
             }
@@ -311,9 +332,9 @@ impl<'a> Parts<'a> {
                 omega,
             );
             let input = outputs.swap_remove(index - 1);
-            let by_weight = input.transpose().matmul(by_angle.clone()).mul_scalar(omega);
+            let by_weight = passes.weight_back(input, &by_angle, omega);
             slopes.add(sines[index].weight.val(), by_weight);
-            let gradient = by_angle.matmul(layer.numbers.weight.clone().transpose());
+            let gradient = passes.product_back(&by_angle, &layer.numbers.weight);
             let below = &self.layers[index - 1].numbers;
             if index > 1 {
                 let angle = angles.swap_remove(index - 2);

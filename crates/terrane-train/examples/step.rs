@@ -1,7 +1,7 @@
 //! How long a training step and a pass forward take: `step DEVICE PRECISIONS BATCH REPEATS [PRESET]`.
 //!
-//! Prints milliseconds per tile of the paper's `huvr-siren` in full precision and with a trunk of bf16, with kernels of our own and
-//! without, and how far the gradients of both are apart.
+//! Prints milliseconds per tile of the paper's `huvr-siren` in the precisions that are named, with kernels of our own and by the
+//! library alone, and how far the gradients of both are apart.
 
 #![expect(clippy::print_stdout, reason = "a program that prints")]
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, precisions, batch, repeats, preset @ ..] = arguments.as_slice() else {
         return Err(
-            "step DEVICE PRECISIONS BATCH REPEATS [PRESET], as step cuda full,bf16 32 20".into(),
+            "step DEVICE PRECISIONS BATCH REPEATS [PRESET], as step cuda tf32,bf16 32 20".into(),
         );
     };
     let (batch, repeats): (usize, usize) = (batch.parse()?, repeats.parse()?);
@@ -28,10 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             format!("train.precision={precision}"),
         ];
         let config = Config::preset(preset, &settings)?;
-        let mut gradients = Vec::new();
         for is_plain in [false, true] {
-            #[cfg(feature = "libtorch")]
-            terrane_networks::cuda::switch_off(is_plain);
+            switch_off(is_plain);
             let mut step = Step::new(&config, &device)?.run(5)?;
             let clock = Instant::now();
             step = step.run(repeats)?;
@@ -43,24 +41,20 @@ fn main() -> Result<(), Box<dyn Error>> {
                 step.forward(tiles, repeats)?;
                 of_forward.push(clock.elapsed().as_secs_f64() * 1e3 / (repeats * tiles) as f64);
             }
-            let kernels = if is_plain { "plain" } else { "own kernels" };
+            let kernels = if is_plain { "library" } else { "own kernels" };
             println!(
                 "{precision} {kernels}: training step {:.2} ms, {of_step:.3} per tile; forward {:.3} per tile of {batch}, {:.3} of one",
                 of_step * batch as f64,
                 of_forward[0],
                 of_forward[1]
             );
-            drop(step);
-            gradients.push(Step::new(&config, &device)?);
         }
         // The same network and tiles, with both.
-        let step = gradients.swap_remove(0).disturbed(0.01);
+        let step = Step::new(&config, &device)?.disturbed(0.01);
         let mut both = Vec::new();
         for is_plain in [false, true, true] {
-            #[cfg(feature = "libtorch")]
-            terrane_networks::cuda::switch_off(is_plain);
+            switch_off(is_plain);
             both.push(step.gradient()?);
-            let _ = is_plain;
         }
         let apart = |a: &[f32], b: &[f32]| {
             let square = |x: f32| f64::from(x) * f64::from(x);
@@ -68,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             (off / b.iter().map(|&b| square(b)).sum::<f64>()).sqrt()
         };
         println!(
-            "{precision}: losses {:.8} and {:.8}, gradients {:.2e} of their length apart (two plain ones {:.2e})",
+            "{precision}: losses {:.8} and {:.8}, gradients {:.2e} of their length apart (two of the library {:.2e})",
             both[0].0,
             both[1].0,
             apart(&both[0].1, &both[1].1),
@@ -76,4 +70,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
+}
+
+/// Leaves everything to the library, or not.
+fn switch_off(is_off: bool) {
+    #[cfg(feature = "libtorch")]
+    terrane_networks::cuda::switch_off(is_off);
+    #[cfg(not(feature = "libtorch"))]
+    let _ = is_off;
 }

@@ -119,6 +119,11 @@ impl Decoder {
         Self { layers }
     }
 
+    /// Whether a token's state depends on other tokens.
+    pub(crate) fn has_attention(&self) -> bool {
+        self.layers.iter().any(|layer| layer.attention.is_some())
+    }
+
     /// The states after every layer; `trunk` is the precision of the matrix products.
     pub fn states(&self, mut x: Tensor<3>, trunk: DType) -> Vec<Tensor<3>> {
         let mut states = Vec::with_capacity(self.layers.len());

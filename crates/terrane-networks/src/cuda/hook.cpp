@@ -1,13 +1,16 @@
-// A function of our own in LibTorch's differentiation: its values are given, its gradients come from a callback.
+// What LibTorch has for C++ alone. First, a function of our own in its differentiation: its values are given, its gradients come from a
+// callback.
 
+#include <ATen/Context.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
 using torch::autograd::variable_list;
 
-// Gradients by the outputs come in, absent where null; those by the inputs go out as new tensors, absent where null.
-typedef void (*Backward)(void *state, at::Tensor *const *by_outputs, at::Tensor **by_inputs);
+// Gradients by the outputs come in, absent where null; those by the inputs go out as new tensors, absent where null. False where that
+// was not possible.
+typedef bool (*Backward)(void *state, at::Tensor *const *by_outputs, at::Tensor **by_inputs);
 typedef void (*Release)(void *state);
 
 namespace {
@@ -31,7 +34,7 @@ struct Hook : torch::autograd::Node {
         // The callback takes the state.
         void *taken = state;
         state = nullptr;
-        backward(taken, by_outputs.data(), by_inputs.data());
+        TORCH_CHECK(backward(taken, by_outputs.data(), by_inputs.data()), "a function of our own has no gradient");
         variable_list result(inputs);
         for (size_t i = 0; i < inputs; i++) {
             if (!by_inputs[i]) continue;
@@ -50,26 +53,37 @@ struct Hook : torch::autograd::Node {
 }  // namespace
 
 // Makes outputs of values: new tensors with the same numbers, whose gradients the callback turns into those of the inputs. Where nothing
-// waits for a gradient, the state is released at once.
-extern "C" void terrane_hook(
+// waits for a gradient, the state is released at once. False where LibTorch refused; the state is released then, too.
+extern "C" bool terrane_hook(
     at::Tensor *const *values, size_t value_count, at::Tensor *const *inputs, size_t input_count, void *state, Backward backward,
     Release release, at::Tensor **outputs
 ) {
-    variable_list sources;
-    for (size_t i = 0; i < input_count; i++) sources.push_back(*inputs[i]);
-    bool is_awaited = false;
-    for (auto &source : sources) is_awaited |= source.requires_grad();
-    is_awaited &= at::GradMode::is_enabled();
+    // Holds the state from here on.
     std::shared_ptr<Hook> hook;
-    if (is_awaited) {
+    try {
         hook = std::shared_ptr<Hook>(new Hook(state, backward, release, input_count), torch::autograd::deleteNode);
-        hook->set_next_edges(torch::autograd::collect_next_edges(sources));
-    } else {
+    } catch (...) {
         release(state);
+        return false;
     }
-    for (size_t i = 0; i < value_count; i++) {
-        at::Tensor output = values[i]->variable_data();
-        if (hook) torch::autograd::create_gradient_edge(output, hook);
-        outputs[i] = new at::Tensor(std::move(output));
+    try {
+        variable_list sources;
+        for (size_t i = 0; i < input_count; i++) sources.push_back(*inputs[i]);
+        bool is_awaited = false;
+        for (auto &source : sources) is_awaited |= source.requires_grad();
+        is_awaited &= at::GradMode::is_enabled();
+        if (is_awaited) hook->set_next_edges(torch::autograd::collect_next_edges(sources));
+        std::vector<at::Tensor> made;
+        for (size_t i = 0; i < value_count; i++) {
+            made.push_back(values[i]->variable_data());
+            if (is_awaited) torch::autograd::create_gradient_edge(made.back(), hook);
+        }
+        for (size_t i = 0; i < value_count; i++) outputs[i] = new at::Tensor(std::move(made[i]));
+        return true;
+    } catch (...) {
+        return false;
     }
 }
+
+// Lets products of 32-bit floats on cards round their factors to 10 bits, or not.
+extern "C" void terrane_allow_tf32(bool is_allowed) { at::globalContext().setAllowTF32CuBLAS(is_allowed); }

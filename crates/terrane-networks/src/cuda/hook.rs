@@ -1,6 +1,7 @@
 //! A function of our own in LibTorch's differentiation.
 
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::Tensor;
 
@@ -23,10 +24,10 @@ unsafe extern "C" {
         inputs: *const *const c_void,
         input_count: usize,
         state: *mut c_void,
-        backward: extern "C" fn(*mut c_void, *const *mut c_void, *mut *mut c_void),
+        backward: extern "C" fn(*mut c_void, *const *mut c_void, *mut *mut c_void) -> bool,
         release: extern "C" fn(*mut c_void),
         outputs: *mut *mut c_void,
-    );
+    ) -> bool;
 }
 
 /// Tensors with the numbers of `values` whose gradients `backward` turns into those of `inputs`.
@@ -43,7 +44,7 @@ pub(super) fn hooked(values: &[Tensor], inputs: &[&Tensor], backward: Backward) 
     // SAFETY: all pointers are of live tensors and of as many as are said; the state is handed over and given back once, to
     // `backward` or to `release`; every output is a new tensor, which is ours.
     unsafe {
-        terrane_hook(
+        let is_taken = terrane_hook(
             values.as_ptr(),
             values.len(),
             inputs.as_ptr(),
@@ -53,6 +54,7 @@ pub(super) fn hooked(values: &[Tensor], inputs: &[&Tensor], backward: Backward) 
             release,
             outputs.as_mut_ptr(),
         );
+        assert!(is_taken, "LibTorch takes a function of our own");
         outputs
             .into_iter()
             .map(|output| Tensor::from_ptr(output.cast()))
@@ -60,30 +62,37 @@ pub(super) fn hooked(values: &[Tensor], inputs: &[&Tensor], backward: Backward) 
     }
 }
 
+/// False where it panicked, which has been printed: a panic must not run into C++.
 extern "C" fn backward_of(
     state: *mut c_void,
     by_outputs: *const *mut c_void,
     by_inputs: *mut *mut c_void,
-) {
-    #[expect(unsafe_code, reason = "called from C++")]
-    // SAFETY: the hook gives back the state that it was given, as many gradients as there are outputs, and room for as many as there
-    // are inputs; tensors that go out are forgotten here and freed there.
-    unsafe {
-        let state = Box::from_raw(state.cast::<State>());
-        let gradients: Vec<Option<Tensor>> = std::slice::from_raw_parts(by_outputs, state.outputs)
-            .iter()
-            .map(|gradient| (!gradient.is_null()).then(|| Tensor::clone_from_ptr(gradient.cast())))
-            .collect();
-        let found = (state.backward)(&gradients);
-        assert_eq!(found.len(), state.inputs, "a gradient for every input");
-        let room = std::slice::from_raw_parts_mut(by_inputs, state.inputs);
-        for (place, gradient) in room.iter_mut().zip(found) {
-            if let Some(mut gradient) = gradient {
-                *place = gradient.as_mut_ptr().cast();
-                std::mem::forget(gradient);
+) -> bool {
+    let work = || {
+        #[expect(unsafe_code, reason = "called from C++")]
+        // SAFETY: the hook gives back the state that it was given, as many gradients as there are outputs, and room for as many as there
+        // are inputs; tensors that go out are forgotten here and freed there.
+        unsafe {
+            let state = Box::from_raw(state.cast::<State>());
+            let by_outputs = std::slice::from_raw_parts(by_outputs, state.outputs);
+            let gradients: Vec<Option<Tensor>> = by_outputs
+                .iter()
+                .map(|gradient| {
+                    (!gradient.is_null()).then(|| Tensor::clone_from_ptr(gradient.cast()))
+                })
+                .collect();
+            let found = (state.backward)(&gradients);
+            assert_eq!(found.len(), state.inputs, "a gradient for every input");
+            let room = std::slice::from_raw_parts_mut(by_inputs, state.inputs);
+            for (place, gradient) in room.iter_mut().zip(found) {
+                if let Some(mut gradient) = gradient {
+                    *place = gradient.as_mut_ptr().cast();
+                    std::mem::forget(gradient);
+                }
             }
         }
-    }
+    };
+    catch_unwind(AssertUnwindSafe(work)).is_ok()
 }
 
 extern "C" fn release(state: *mut c_void) {

@@ -1,7 +1,8 @@
 //! Kernels of our own for NVIDIA cards, compiled at run time and launched on LibTorch's tensors.
 //!
-//! Every kernel has a plain twin made of Burn's operations, which it is tested against. Where the driver or its compiler cannot
-//! be had, everything runs by the twins.
+//! What they compute is tested on the CPU, where every kernel runs thread by thread (`tests/methods/kernels`), and every function around
+//! them beside the library's own, by a plain twin of each kernel. Where the driver or its compiler cannot be had, the library does
+//! everything.
 #![expect(
     deprecated,
     reason = "the fastest backend for NVIDIA cards that builds today"
@@ -35,6 +36,9 @@ pub enum CudaError {
     /// See [`switch_off`].
     #[error("kernels are switched off")]
     SwitchedOff,
+    /// Not in 32-bit floats, or of sizes that no kernel takes.
+    #[error("there are no kernels for {0}")]
+    Sizes(String),
     /// Not on an NVIDIA card of LibTorch.
     #[error("the device is no NVIDIA card of LibTorch")]
     OtherDevice,
@@ -46,6 +50,7 @@ pub enum CudaError {
 /// One source, compiled for a card.
 #[derive(Debug)]
 struct Program {
+    ordinal: usize,
     module: Arc<CudaModule>,
     functions: Mutex<HashMap<&'static str, CudaFunction>>,
     stream: Arc<CudaStream>,
@@ -54,7 +59,13 @@ struct Program {
 /// What a kernel is given.
 #[derive(Debug, Clone, Copy)]
 enum Argument {
-    Address(u64),
+    /// The numbers of a tensor on a card.
+    Array {
+        address: u64,
+        ordinal: usize,
+    },
+    /// No tensor.
+    Nothing,
     Float(f32),
     Long(i64),
 }
@@ -73,7 +84,18 @@ type Compiled = Result<Arc<Program>, CudaError>;
 
 static PROGRAMS: LazyLock<Mutex<HashMap<Key, Compiled>>> = LazyLock::new(Mutex::default);
 
-/// Leaves everything to the plain twins from now on, or no longer: for comparisons.
+#[expect(unsafe_code, reason = "a function in C++")]
+// SAFETY: the declaration is that of hook.cpp.
+unsafe extern "C" {
+    safe fn terrane_allow_tf32(is_allowed: bool);
+}
+
+/// Lets LibTorch round the factors of products of 32-bit floats to 10 bits on cards from now on, or no longer.
+pub(crate) fn allow_tf32(is_allowed: bool) {
+    terrane_allow_tf32(is_allowed);
+}
+
+/// Leaves everything to the library from now on, or no longer: for comparisons.
 pub fn switch_off(is_off: bool) {
     IS_OFF.store(is_off, Ordering::Relaxed);
 }
@@ -146,6 +168,7 @@ impl Program {
                 .load_module(ptx)
                 .map_err(|error| CudaError::Driver(error.to_string()))?;
             Ok(Self {
+                ordinal,
                 module,
                 functions: Mutex::default(),
                 // LibTorch's own stream, so that everything comes in order.
@@ -180,7 +203,11 @@ impl Program {
         let mut builder = self.stream.launch_builder(&function);
         for argument in arguments {
             match argument {
-                Argument::Address(address) => builder.arg(address),
+                Argument::Array { address, ordinal } => {
+                    assert_eq!(*ordinal, self.ordinal, "a kernel's tensors lie on its card");
+                    builder.arg(address)
+                }
+                Argument::Nothing => builder.arg(&0_u64),
                 Argument::Float(number) => builder.arg(number),
                 Argument::Long(number) => builder.arg(number),
             };
@@ -194,8 +221,8 @@ impl Program {
             unsafe_code,
             reason = "kernels take addresses; every launch checks the tensors behind them"
         )]
-        // SAFETY: the addresses are those of tensors whose card, type and length `address_of` checked for this kernel, and they live
-        // until the stream, LibTorch's own, has come to what frees them.
+        // SAFETY: the addresses are those of tensors whose type, length and alignment `address_of` checked for this kernel, they are on
+        // its card, and they live until the stream, LibTorch's own, has come to what frees them.
         let launched = unsafe { builder.launch(config) };
         launched.expect("a kernel that was compiled is launched");
     }
@@ -210,14 +237,30 @@ fn address<const D: usize>(tensor: &Tensor<D>, count: usize) -> Argument {
     address_of(&primitive.tensor, tch::Kind::Float, count)
 }
 
-/// The address of so many numbers of a kind in one piece on a card.
+/// The address of so many numbers of a kind in one piece on a card, of which kernels may take four at a time.
 fn address_of(tensor: &tch::Tensor, kind: tch::Kind, count: usize) -> Argument {
     assert!(
-        tensor.device().is_cuda()
-            && tensor.kind() == kind
-            && tensor.is_contiguous()
-            && tensor.numel() == count,
-        "a kernel needs {count} of {kind:?} in one piece on a card, not {tensor:?}"
+        tensor.kind() == kind && tensor.is_contiguous() && tensor.numel() == count,
+        "a kernel needs {count} of {kind:?} in one piece, not {tensor:?}"
     );
-    Argument::Address(tensor.data_ptr() as u64)
+    let array = array(tensor);
+    if let Argument::Array { address, .. } = array {
+        let four = 4 * kind.elt_size_in_bytes() as u64;
+        assert!(
+            count < 4 || address.is_multiple_of(four),
+            "a kernel needs numbers at multiples of four, not {tensor:?}"
+        );
+    }
+    array
+}
+
+/// The address of a tensor on a card, whatever its numbers.
+fn array(tensor: &tch::Tensor) -> Argument {
+    let tch::Device::Cuda(ordinal) = tensor.device() else {
+        panic!("a kernel needs numbers on a card, not {tensor:?}");
+    };
+    Argument::Array {
+        address: tensor.data_ptr() as u64,
+        ordinal,
+    }
 }

@@ -1,4 +1,5 @@
-//! The passes between the matrix products of a transformer on LibTorch's tensors, by our kernels or by their twins: see `trunk.cu`.
+//! The passes between the matrix products of a transformer on LibTorch's tensors, by our kernels or, in tests, by their twins: see
+//! `trunk.cu`.
 
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub(super) struct Kernels {
     card: Option<Card>,
 }
 
-/// Where kernels run; without one, LibTorch's own operations compute the same: the plain twin.
+/// Where kernels run; tests are without one, and LibTorch's own operations compute the same: the plain twin.
 #[derive(Debug, Clone)]
 pub(super) struct Card {
     ordinal: usize,
@@ -104,8 +105,8 @@ impl Kernels {
     /// Kernels for rows of a width.
     pub(super) fn rows(&self, width: usize) -> Result<Rows, CudaError> {
         if !width.is_multiple_of(128) || width > 4096 || width == 0 {
-            return Err(CudaError::Driver(format!(
-                "rows are multiples of 128 up to 4096 wide, not {width}"
+            return Err(CudaError::Sizes(format!(
+                "rows of {width}: they are multiples of 128 up to 4096 wide"
             )));
         }
         Ok(Rows {
@@ -122,6 +123,7 @@ impl Kernels {
         };
         let sum = stream.empty_like();
         let count = sum.numel();
+        assert!(count.is_multiple_of(4), "{count} numbers are no fours");
         let fours = count / 4;
         card.program.launch(
             "add",
@@ -168,6 +170,7 @@ impl Kernels {
             return x.sum_dim_intlist(&[0_i64][..], false, Kind::Float);
         };
         let (rows, width) = shape(x);
+        assert!(width.is_multiple_of(4), "{width} columns are no fours");
         let across = width.div_ceil(BAND);
         let bands = BANDS.min(rows.div_ceil(8));
         let parts = Raw::empty([bands as i64, width as i64], (Kind::Float, x.device()));
@@ -262,7 +265,7 @@ impl Rows {
                 floats(x, rows * self.width),
                 floats(moments, 2 * rows),
                 floats(scale, self.width),
-                stream.map_or(Argument::Address(0), |stream| {
+                stream.map_or(Argument::Nothing, |stream| {
                     floats(stream, rows * self.width)
                 }),
                 Argument::Long(rows as i64),
@@ -440,11 +443,13 @@ pub(super) fn numbers(tensor: &Raw, trunk: Trunk, count: usize) -> Argument {
     super::address_of(tensor, trunk.kind(), count)
 }
 
-/// The address of so many numbers of a trunk that lie apart, with the last axis in one piece.
-pub(super) fn strided(tensor: &Raw, trunk: Trunk, count: usize) -> Argument {
+/// The address of numbers of a trunk that lie apart, with those of the last axis side by side.
+pub(super) fn strided(tensor: &Raw, trunk: Trunk, shape: [usize; 4]) -> Argument {
     assert!(
-        tensor.device().is_cuda() && tensor.kind() == trunk.kind() && tensor.numel() == count,
-        "a kernel needs {count} numbers on a card, not {tensor:?}"
+        tensor.kind() == trunk.kind()
+            && tensor.size() == shape.map(|side| side as i64)
+            && tensor.stride()[3] == 1,
+        "a kernel needs numbers of {shape:?}, not {tensor:?}"
     );
-    Argument::Address(tensor.data_ptr() as u64)
+    super::array(tensor)
 }

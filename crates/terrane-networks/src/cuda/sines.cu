@@ -1,11 +1,41 @@
 // The passes over all points of a modulated network of sines that are no matrix products, in 32-bit floats.
 //
+// N is the type of what goes through products: 16-bit floats with HALF, which have as many bits as TF32 keeps of a factor, else the
+// same. Gradients that go through products are by sums of squares (not by means) and multiplied with RAISED, so that 16 bits hold
+// them; `unit` takes both back.
+//
 // A block is a patch: COUNT points by WIDTH numbers, of which a warp takes a point at a time and a lane every 32nd number. Sums over
 // the points of a patch are taken in one order, so that runs are equal.
 
 #define LANES 32
 #define WARPS 8
 #define EACH (WIDTH / LANES)
+
+#if HALF
+typedef unsigned short N;
+__device__ __forceinline__ float wide(N x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+    return y;
+#else
+    return wide_on_cpu(x);
+#endif
+}
+__device__ __forceinline__ N narrow(float x) {
+#ifdef __CUDA_ARCH__
+    N y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+    return y;
+#else
+    return narrow_on_cpu(x);
+#endif
+}
+#else
+typedef float N;
+__device__ __forceinline__ float wide(N x) { return x; }
+__device__ __forceinline__ N narrow(float x) { return x; }
+#endif
 
 // The sine and cosine of an angle: taken to half a turn around 0, where the quick functions are good to 4e-7.
 __device__ __forceinline__ void wave(float angle, float &sine, float &cosine) {
@@ -21,8 +51,13 @@ __device__ __forceinline__ void load(const float *from, float *numbers) {
     for (int k = 0; k < EACH; k++) numbers[k] = from[k * LANES + threadIdx.x];
 }
 
-// A warp's numbers summed over the warps of the block, to one line of the patch.
-__device__ __forceinline__ void sum(const float *numbers, float *to) {
+__device__ __forceinline__ void load_narrow(const N *from, float *numbers) {
+#pragma unroll
+    for (int k = 0; k < EACH; k++) numbers[k] = wide(from[k * LANES + threadIdx.x]);
+}
+
+// A warp's numbers summed over the warps of the block, times a unit, to one line of the patch.
+__device__ __forceinline__ void sum(const float *numbers, float unit, float *to) {
     __shared__ float parts[WARPS][WIDTH];
     __syncthreads();
 #pragma unroll
@@ -32,7 +67,7 @@ __device__ __forceinline__ void sum(const float *numbers, float *to) {
         float total = 0.0f;
 #pragma unroll
         for (int warp = 0; warp < WARPS; warp++) total += parts[warp][c];
-        to[(size_t)blockIdx.x * WIDTH + c] = total;
+        to[(size_t)blockIdx.x * WIDTH + c] = unit * total;
     }
 }
 
@@ -46,7 +81,7 @@ __device__ __forceinline__ float sum_of_lanes(float number) {
 #define OF_POINT (((size_t)blockIdx.x * COUNT + point) * WIDTH)
 
 // The first layer at points of two coordinates: out = amplitude · sin(point · weight + shift).
-extern "C" __global__ void first(const float *points, const float *weight, const float *amplitude, const float *shift, float *out) {
+extern "C" __global__ void first(const float *points, const float *weight, const float *amplitude, const float *shift, N *out) {
     float a[EACH], s[EACH], x[EACH], y[EACH];
     load(amplitude + OF_PATCH, a);
     load(shift + OF_PATCH, s);
@@ -58,13 +93,13 @@ extern "C" __global__ void first(const float *points, const float *weight, const
         for (int k = 0; k < EACH; k++) {
             float sine, cosine;
             wave(fmaf(px, x[k], fmaf(py, y[k], s[k])), sine, cosine);
-            out[OF_POINT + k * LANES + threadIdx.x] = a[k] * sine;
+            out[OF_POINT + k * LANES + threadIdx.x] = narrow(a[k] * sine);
         }
     }
 }
 
 // A layer after its matrix product: out = amplitude · sin(angle + shift).
-extern "C" __global__ void sine(const float *angle, const float *amplitude, const float *shift, float *out) {
+extern "C" __global__ void sine(const float *angle, const float *amplitude, const float *shift, N *out) {
     float a[EACH], s[EACH], u[EACH];
     load(amplitude + OF_PATCH, a);
     load(shift + OF_PATCH, s);
@@ -74,7 +109,7 @@ extern "C" __global__ void sine(const float *angle, const float *amplitude, cons
         for (int k = 0; k < EACH; k++) {
             float sine, cosine;
             wave(u[k] + s[k], sine, cosine);
-            out[OF_POINT + k * LANES + threadIdx.x] = a[k] * sine;
+            out[OF_POINT + k * LANES + threadIdx.x] = narrow(a[k] * sine);
         }
     }
 }
@@ -99,10 +134,10 @@ extern "C" __global__ void value(const float *angle, const float *amplitude, con
     }
 }
 
-// The same, and back again from the square of what the value is off: the angle's gradient takes the angle's place.
+// The same, and back again from the square of what the value is off.
 extern "C" __global__ void value_and_back(
-    float *angle, const float *amplitude, const float *shift, const float *weight, const float *bias, const float *expected, float factor,
-    float *by_amplitude, float *by_shift, float *by_weight, float *by_bias, float *square
+    const float *angle, const float *amplitude, const float *shift, const float *weight, const float *bias, const float *expected, float unit,
+    N *by_angle, float *by_amplitude, float *by_shift, float *by_weight, float *by_bias, float *square
 ) {
     float a[EACH], s[EACH], w[EACH], u[EACH], da[EACH] = {}, ds[EACH] = {}, dw[EACH] = {};
     float db = 0.0f, squares = 0.0f;
@@ -121,7 +156,7 @@ extern "C" __global__ void value_and_back(
             f = fmaf(a[k] * sines[k], w[k], f);
         }
         const float off = sum_of_lanes(f) + b - expected[(size_t)blockIdx.x * COUNT + point];
-        const float df = 2.0f * factor * off;
+        const float df = 2.0f * (float)RAISED * off;
         squares = fmaf(off, off, squares);
         db += df;
 #pragma unroll
@@ -130,12 +165,12 @@ extern "C" __global__ void value_and_back(
             dw[k] = fmaf(df, a[k] * sines[k], dw[k]);
             da[k] = fmaf(dh, sines[k], da[k]);
             ds[k] += du;
-            angle[OF_POINT + k * LANES + threadIdx.x] = du;
+            by_angle[OF_POINT + k * LANES + threadIdx.x] = narrow(du);
         }
     }
-    sum(da, by_amplitude);
-    sum(ds, by_shift);
-    sum(dw, by_weight);
+    sum(da, unit, by_amplitude);
+    sum(ds, unit, by_shift);
+    sum(dw, unit, by_weight);
     // All lanes of a warp have the same of these two.
     __shared__ float ends[2][WARPS];
     if (threadIdx.x == 0) {
@@ -149,21 +184,21 @@ extern "C" __global__ void value_and_back(
             bias_sum += ends[0][warp];
             square_sum += ends[1][warp];
         }
-        by_bias[blockIdx.x] = bias_sum;
+        by_bias[blockIdx.x] = unit * bias_sum;
         square[blockIdx.x] = square_sum;
     }
 }
 
 // Back through `sine`: the gradient by the angle takes the place of that by the output.
 extern "C" __global__ void sine_back(
-    float *gradient, const float *angle, const float *amplitude, const float *shift, float *by_amplitude, float *by_shift
+    N *gradient, const float *angle, const float *amplitude, const float *shift, float unit, float *by_amplitude, float *by_shift
 ) {
     float a[EACH], s[EACH], u[EACH], g[EACH], da[EACH] = {}, ds[EACH] = {};
     load(amplitude + OF_PATCH, a);
     load(shift + OF_PATCH, s);
     for (int point = threadIdx.y; point < COUNT; point += WARPS) {
         load(angle + OF_POINT, u);
-        load(gradient + OF_POINT, g);
+        load_narrow(gradient + OF_POINT, g);
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
             float sine, cosine;
@@ -171,16 +206,16 @@ extern "C" __global__ void sine_back(
             const float du = g[k] * a[k] * cosine;
             da[k] = fmaf(g[k], sine, da[k]);
             ds[k] += du;
-            gradient[OF_POINT + k * LANES + threadIdx.x] = du;
+            gradient[OF_POINT + k * LANES + threadIdx.x] = narrow(du);
         }
     }
-    sum(da, by_amplitude);
-    sum(ds, by_shift);
+    sum(da, unit, by_amplitude);
+    sum(ds, unit, by_shift);
 }
 
 // Back through `first`; the gradient by the weight is left for each patch.
 extern "C" __global__ void first_back(
-    const float *gradient, const float *points, const float *weight, const float *amplitude, const float *shift,
+    const N *gradient, const float *points, const float *weight, const float *amplitude, const float *shift, float unit,
     float *by_amplitude, float *by_shift, float *by_first, float *by_second
 ) {
     float a[EACH], s[EACH], x[EACH], y[EACH], g[EACH], da[EACH] = {}, ds[EACH] = {}, dx[EACH] = {}, dy[EACH] = {};
@@ -190,7 +225,7 @@ extern "C" __global__ void first_back(
     load(weight + WIDTH, y);
     for (int point = threadIdx.y; point < COUNT; point += WARPS) {
         const float px = points[2 * point], py = points[2 * point + 1];
-        load(gradient + OF_POINT, g);
+        load_narrow(gradient + OF_POINT, g);
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
             float sine, cosine;
@@ -202,8 +237,8 @@ extern "C" __global__ void first_back(
             dy[k] = fmaf(du, py, dy[k]);
         }
     }
-    sum(da, by_amplitude);
-    sum(ds, by_shift);
-    sum(dx, by_first);
-    sum(dy, by_second);
+    sum(da, unit, by_amplitude);
+    sum(ds, unit, by_shift);
+    sum(dx, unit, by_first);
+    sum(dy, unit, by_second);
 }

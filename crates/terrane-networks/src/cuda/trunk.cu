@@ -8,9 +8,15 @@ typedef unsigned short T;
 struct __align__(8) Four { T of[4]; };
 __device__ __forceinline__ float wide(T x) { return __uint_as_float((unsigned)x << 16); }
 __device__ __forceinline__ T narrow(float x) {
+#ifdef __CUDA_ARCH__
     T y;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
     return y;
+#else
+    // On the CPU of tests: to the nearest, halves to even.
+    const unsigned bits = __float_as_uint(x);
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+#endif
 }
 #else
 typedef float T;
@@ -44,12 +50,6 @@ __device__ __forceinline__ void store_floats(float *to, size_t at, const float *
 #pragma unroll
     for (int k = 0; k < 4; k++) four.of[k] = x[k];
     *(Floats *)(to + at) = four;
-}
-
-// Weights lie anywhere, not at multiples of four.
-__device__ __forceinline__ void load_weights(const float *from, size_t at, float *x) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) x[k] = from[at + k];
 }
 
 #ifdef WIDTH
@@ -109,10 +109,10 @@ __device__ __forceinline__ void centre_back(float *g, const float *x, const floa
 #define ROWS for (long long row = blockIdx.x; row < rows; row += gridDim.x)
 
 // y = normalised(factor · x) · scale + shift; `moments` gets the mean and one over the deviation of each row.
-extern "C" __global__ void row_norm(const float *x, const float *scale, const float *shift, long long rows, float factor, T *y, float2 *moments) {
+extern "C" __global__ void __launch_bounds__(THREADS) row_norm(const float *x, const float *scale, const float *shift, long long rows, float factor, T *y, float2 *moments) {
     float s[4], b[4], v[4];
-    load_weights(scale, COLUMN, s);
-    load_weights(shift, COLUMN, b);
+    load_floats(scale, COLUMN, s);
+    load_floats(shift, COLUMN, b);
     ROWS {
         load_floats(x, row * WIDTH + COLUMN, v);
 #pragma unroll
@@ -126,12 +126,12 @@ extern "C" __global__ void row_norm(const float *x, const float *scale, const fl
 }
 
 // Back through `row_norm`, with what comes along the stream beside it: by_x = factor · (stream + back(by_y)).
-extern "C" __global__ void row_norm_back(
+extern "C" __global__ void __launch_bounds__(THREADS) row_norm_back(
     const T *by_y, const float *x, const float2 *moments, const float *scale, const float *stream, long long rows, float factor,
     float *by_x, float *parts
 ) {
     float s[4], g[4], v[4], by_scale[4] = {}, by_shift[4] = {};
-    load_weights(scale, COLUMN, s);
+    load_floats(scale, COLUMN, s);
     ROWS {
         const float2 m = moments[row];
         load(by_y, row * WIDTH + COLUMN, g);
@@ -153,12 +153,12 @@ extern "C" __global__ void row_norm_back(
 }
 
 // y = normalised(silu(gate) · through) · scale + shift.
-extern "C" __global__ void gated_norm(
+extern "C" __global__ void __launch_bounds__(THREADS) gated_norm(
     const T *gate, const T *through, const float *scale, const float *shift, long long rows, T *y, float2 *moments
 ) {
     float s[4], b[4], a[4], v[4];
-    load_weights(scale, COLUMN, s);
-    load_weights(shift, COLUMN, b);
+    load_floats(scale, COLUMN, s);
+    load_floats(shift, COLUMN, b);
     ROWS {
         load(gate, row * WIDTH + COLUMN, a);
         load(through, row * WIDTH + COLUMN, v);
@@ -173,11 +173,11 @@ extern "C" __global__ void gated_norm(
 }
 
 // Back through `gated_norm`: the gradients take the places of gate and through.
-extern "C" __global__ void gated_norm_back(
+extern "C" __global__ void __launch_bounds__(THREADS) gated_norm_back(
     const T *by_y, T *gate, T *through, const float2 *moments, const float *scale, long long rows, float *parts
 ) {
     float s[4], g[4], a[4], t[4], v[4], open[4], by_scale[4] = {}, by_shift[4] = {};
-    load_weights(scale, COLUMN, s);
+    load_floats(scale, COLUMN, s);
     ROWS {
         const float2 m = moments[row];
         load(by_y, row * WIDTH + COLUMN, g);
@@ -251,7 +251,7 @@ extern "C" __global__ void add(const float *stream, const T *branch, long long f
     }
 }
 
-// The sums of columns over bands of rows: a block takes 128 threads of four columns and every so-manieth row.
+// The sums of columns over bands of rows: a block takes 128 threads of four columns and every `bands`-th row.
 extern "C" __global__ void column_sums(const T *x, long long rows, long long width, float *parts) {
     const long long column = 4 * ((long long)blockIdx.x % ((width + 511) / 512) * 128 + threadIdx.x);
     const long long band = blockIdx.x / ((width + 511) / 512), bands = gridDim.x / ((width + 511) / 512);

@@ -150,7 +150,7 @@ fn attention_input(
             .collect();
         for part in &parts {
             let stride = part.stride();
-            arguments.push(strided(part, trunk, all / 3));
+            arguments.push(strided(part, trunk, [batch, heads, tokens, head]));
             arguments.extend([stride[0], stride[2], stride[1]].map(Argument::Long));
         }
         arguments.extend([
@@ -275,6 +275,9 @@ pub(crate) fn decoder_layer(
     let kernels = Kernels::of(x, trunk)?;
     let [.., width] = x.dims();
     let rows = kernels.rows(width).ok()?;
+    if !inner.weight.dims()[1].is_multiple_of(4) {
+        return None;
+    }
     let (norm, inner, outer) = (
         Weights::of_norm(norm)?,
         Weights::of_dense(inner)?,

@@ -274,9 +274,11 @@ impl HuvrSiren {
 
     /// The modulation of every sine layer, with each part `[batch · patches, 1, width]`.
     fn modulations(&self, states: &Tensor<3>) -> Vec<Modulation<3>> {
-        // The token of the whole tile comes first and is not used.
-        let [_, count, _] = states.dims();
-        let states = states.clone().narrow(1, 1, count - 1);
+        self.modulations_of(&without_tile(states.clone()))
+    }
+
+    /// The same from the states of patches alone.
+    fn modulations_of(&self, states: &Tensor<3>) -> Vec<Modulation<3>> {
         let part = |heads: &[Head], layer: usize| {
             heads.get(layer).map(|head| {
                 let values = head.forward(states.clone());
@@ -321,6 +323,12 @@ impl HuvrSiren {
     }
 }
 
+/// Tokens or states of the patches alone: that of the whole tile comes first and is not used.
+fn without_tile(all: Tensor<3>) -> Tensor<3> {
+    let [_, count, _] = all.dims();
+    all.narrow(1, 1, count - 1)
+}
+
 /// The last of the decoder's states; every decoder has a layer.
 fn last(mut states: Vec<Tensor<3>>) -> Tensor<3> {
     states.swap_remove(states.len() - 1)
@@ -337,8 +345,13 @@ impl Method for HuvrSiren {
 
     fn square_error(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<1> {
         let tokens = self.encode(tiles.clone(), precision);
-        let states = last(self.states(tokens, precision));
-        let modulations = self.modulations(&states);
+        // Where states depend on their own token alone, the whole tile's is left out before anything is done with it.
+        let states = if self.decoder.has_attention() {
+            without_tile(last(self.states(tokens, precision)))
+        } else {
+            last(self.states(without_tile(tokens), precision))
+        };
+        let modulations = self.modulations_of(&states);
         let patches = split_patches(tiles.clone(), self.patch);
         let [batch, count, pixels] = patches.dims();
         // In units of the network, whose values are twice the heights.
@@ -346,7 +359,8 @@ impl Method for HuvrSiren {
             .reshape([batch * count, pixels])
             .mul_scalar(2.0)
             .sub_scalar(1.0);
-        match fused::square_error(&self.siren, &self.points, &modulations, &expected) {
+        let is_half = precision == Precision::Half;
+        match fused::square_error(&self.siren, &self.points, &modulations, &expected, is_half) {
             Some(error) => error.mul_scalar(0.25),
             None => (self.modulated(&modulations, &states) - tiles)
                 .square()

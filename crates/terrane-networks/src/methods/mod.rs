@@ -17,22 +17,33 @@ use crate::outline::{ArrayShape, outline};
 /// Bytes of a weight in training: itself, its gradient, and the means of both gradient and square.
 const OPTIMISED: u128 = 16;
 
-/// The precision of the large matrix products; coordinates, heads and sums are always in full.
+/// The precision of matrix products; coordinates and sums are always in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// As the tiles are given.
     Full,
-    /// 16-bit brain floats in the trunk, with weights kept in full.
+    /// With factors of 10 bits on NVIDIA cards under LibTorch (TF32), in full elsewhere.
+    Tf32,
+    /// 16-bit brain floats in the trunk, with weights kept in full, and the rest as in [`Precision::Tf32`].
     Bf16,
+    /// As [`Precision::Bf16`], and 16-bit floats in networks of sines while they are trained, where kernels of our own compute them.
+    Half,
 }
 
 impl Precision {
     pub(crate) fn trunk(self, full: DType) -> DType {
         match self {
-            Self::Full => full,
-            Self::Bf16 => DType::BF16,
+            Self::Full | Self::Tf32 => full,
+            Self::Bf16 | Self::Half => DType::BF16,
         }
+    }
+
+    /// Lets this process multiply in this precision from now on: where the products of a library are switched for all at once, they
+    /// are switched here.
+    pub fn switch(self) {
+        #[cfg(feature = "libtorch")]
+        crate::cuda::allow_tf32(self != Self::Full);
     }
 }
 

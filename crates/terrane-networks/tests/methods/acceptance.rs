@@ -205,8 +205,14 @@ fn huvr_siren_starts_with_the_same_patch_everywhere() {
 
 /// A network whose heads do something, as after some training.
 fn trained() -> huvr_siren::HuvrSiren {
+    trained_with(0)
+}
+
+fn trained_with(attention_heads: usize) -> huvr_siren::HuvrSiren {
     let mut random = terrane_codec::random::Random::new(9, 0);
-    let network = small().init(&mut Init::new(3, &Device::flex()));
+    let mut config = small();
+    config.decoder.attention_heads = attention_heads;
+    let network = config.init(&mut Init::new(3, &Device::flex()));
     terrane_networks::weights::fill(network, |path, shape| {
         let is_head = path.starts_with("amplitudes") || path.starts_with("phases");
         let scale = match path {
@@ -233,6 +239,21 @@ fn trained() -> huvr_siren::HuvrSiren {
         })
     })
     .unwrap()
+}
+
+/// Training leaves out what does not reach the tiles.
+#[test]
+fn the_error_of_training_is_that_of_decoded_tiles() {
+    for attention_heads in [0, 2] {
+        let network = trained_with(attention_heads);
+        let tiles = tiles(3, 32, 4);
+        let tokens = network.encode(tiles.clone(), Precision::Full);
+        let decoded = network.decode(tokens, Precision::Full);
+        let expected = (decoded - tiles.clone()).square().mean();
+        let error = network.square_error(tiles, Precision::Full);
+        let [error, expected] = [error, expected].map(|error| values(error)[0]);
+        assert!((error / expected - 1.0).abs() < 1e-5, "{error} {expected}");
+    }
 }
 
 #[test]

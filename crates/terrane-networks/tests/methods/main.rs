@@ -8,6 +8,8 @@
 
 mod acceptance;
 mod dinov3;
+mod hostile;
+mod kernels;
 mod parity;
 mod sizes;
 mod speed;

@@ -38,8 +38,8 @@ impl OptimiserConfig {
     }
 }
 
-/// The optimiser with its memory.
-#[derive(Debug, Clone)]
+/// The optimiser with its memory. On a card it writes over what it remembers, so it cannot be cloned.
+#[derive(Debug)]
 pub struct Optimiser {
     config: OptimiserConfig,
     clip_norm: f64,
@@ -48,7 +48,7 @@ pub struct Optimiser {
 }
 
 /// What an optimiser remembers; every vector has all weights in the order of the network.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct State {
     /// Steps done.
     pub steps: usize,
@@ -93,7 +93,7 @@ impl Optimiser {
         self
     }
 
-    /// Takes one step against the gradient; returns the new weights.
+    /// Takes one step against the gradient; returns the new weights, on a card in the memory of the last ones.
     pub fn step(&mut self, rate: f64, gradient: Tensor<1>) -> Tensor<1> {
         let OptimiserConfig {
             beta1,
