@@ -447,10 +447,10 @@ fuzz kind seconds="60": fuzz-seeds
     mkdir -p fuzz/artifacts/{{kind}}
     TERRANE_FUZZ={{kind}} cargo +nightly fuzz run any fuzz/corpus/{{kind}} -- -dict=fuzz/terrane.dict -artifact_prefix=fuzz/artifacts/{{kind}}/ -max_total_time={{seconds}} -rss_limit_mb=1500 -timeout=20
 
-# A folder to fuzz all kinds at once from, on this machine or on one without Rust: `DIR/fuzz.sh SECONDS JOBS OUT`.
+# A folder to fuzz all kinds at once from, or some, on this machine or on one without Rust: `DIR/fuzz.sh SECONDS JOBS OUT [KIND...]`.
 fuzz-kit dir: fuzz-seeds
     cargo +nightly fuzz build any
     mkdir -p {{dir}}/seeds
-    strip -o {{dir}}/any fuzz/target/x86_64-unknown-linux-gnu/release/any
+    strip -o {{dir}}/any "${CARGO_TARGET_DIR:-fuzz/target}/x86_64-unknown-linux-gnu/release/any"
     cp -r fuzz/corpus/. {{dir}}/seeds
     cp fuzz/terrane.dict tools/fuzz.sh {{dir}}

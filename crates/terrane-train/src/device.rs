@@ -71,6 +71,24 @@ pub fn parse(name: &str) -> Result<Device, DeviceError> {
     }
 }
 
+/// Why a training on a device is slower than it could be, where it is.
+pub fn slowed_by(device: &Device) -> Option<String> {
+    #[cfg(feature = "libtorch")]
+    {
+        use terrane_networks::cuda::{self, CudaError};
+        let tensor = burn::tensor::Tensor::<1>::zeros([1], device);
+        match cuda::check(&tensor) {
+            Ok(()) | Err(CudaError::OtherDevice) => None,
+            Err(error) => Some(format!("there are no kernels of our own: {error}")),
+        }
+    }
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = device;
+        None
+    }
+}
+
 /// Several devices by their names, with commas between them: `cuda:0,cuda:1`.
 pub fn parse_all(names: &str) -> Result<Vec<Device>, DeviceError> {
     names.split(',').map(|name| parse(name.trim())).collect()

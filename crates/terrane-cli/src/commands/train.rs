@@ -12,7 +12,7 @@ use terrane_train::training::{Start, train};
 
 use crate::Common;
 use crate::commands::DeviceArguments;
-use crate::output::{print, print_json};
+use crate::output::{complain, print, print_json};
 use crate::progress::Progress;
 
 /// Train a method on a tile dataset.
@@ -49,6 +49,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let experiment = experiment(arguments)?;
     let devices = arguments.device.open_all()?;
+    for device in &devices {
+        if let Some(reason) = terrane_train::device::slowed_by(device) {
+            complain("terrane", &format!("warning: this is slow: {reason}"));
+        }
+    }
     let memory = common.network_memory();
     match &experiment {
         Experiment::Method(config) => memory.require_training(config, &devices[0])?,

@@ -89,7 +89,7 @@ impl Narrow {
     }
 
     fn out(self) -> Argument {
-        self.argument(&[f64::NAN; POINTS * WIDTH])
+        self.argument(&vec![f64::NAN; POINTS * WIDTH])
     }
 
     fn raised(self) -> usize {

@@ -4,6 +4,7 @@ const WIDTH: usize = 256;
 const ROWS: usize = 5;
 /// Fewer than rows, so that one takes several.
 const BLOCKS: usize = 3;
+const ALL: usize = ROWS * WIDTH;
 const EPSILON: f64 = 1e-5;
 const HEADS: usize = 3;
 const HEAD: usize = 8;
@@ -19,6 +20,16 @@ enum Trunk {
 impl Trunk {
     fn defined(self) -> (&'static str, usize) {
         ("HALF", usize::from(matches!(self, Self::Half)))
+    }
+
+    /// Kernels for rows.
+    fn card(self, kernels: &[&str]) -> Option<Card> {
+        Card::new("trunk", kernels, &[self.defined(), ("WIDTH", WIDTH)])
+    }
+
+    /// Room for rows.
+    fn out(self) -> Argument {
+        self.argument(&vec![f64::NAN; ALL])
     }
 
     fn argument(self, numbers: &[f64]) -> Argument {
@@ -50,6 +61,12 @@ fn normalised(row: &[f64]) -> (Vec<f64>, [f64; 2]) {
         row.iter().map(|x| (x - mean) * over).collect(),
         [mean, over],
     )
+}
+
+/// A normalised row with its scale and shift.
+fn scaled(x: &[f64], scale: &[f64], shift: &[f64]) -> Vec<f64> {
+    let numbers = x.iter().zip(scale).zip(shift);
+    numbers.map(|((x, s), b)| x * s + b).collect()
 }
 
 /// From the gradient by a normalised row, before its scale, to that by the row.
@@ -94,46 +111,38 @@ fn silu(x: f64) -> f64 {
 }
 
 #[test]
-fn normalisations_are_as_defined() {
-    let kernels = ["row_norm", "row_norm_back", "gated_norm", "gated_norm_back"];
+fn normalisation_is_as_defined() {
     for trunk in [Trunk::Full, Trunk::Half] {
-        let Some(card) = Card::new("trunk", &kernels, &[trunk.defined(), ("WIDTH", WIDTH)]) else {
+        let Some(card) = trunk.card(&["row_norm", "row_norm_back"]) else {
             return;
         };
-        let threads = (WIDTH / 4, 1);
-        let all = ROWS * WIDTH;
         let (scale, shift) = (noise(1, WIDTH), noise(2, WIDTH));
-        let scaled = |x: &[f64]| -> Vec<f64> {
-            let numbers = x.iter().zip(&scale).zip(&shift);
-            numbers.map(|((x, s), b)| x * s + b).collect()
-        };
-        let out = || trunk.argument(&vec![f64::NAN; all]);
         let rows = Long(ROWS as i64);
 
-        let x = noise(3, all);
-        for (factor, stream) in [(1.0, None), (2.0, Some(noise(4, all)))] {
+        let x = noise(3, ALL);
+        for (factor, stream) in [(1.0, None), (2.0, Some(noise(4, ALL)))] {
             let arguments = [
                 floats(&x),
                 floats(&scale),
                 floats(&shift),
                 rows.clone(),
                 Float(factor as f32),
-                out(),
+                trunk.out(),
                 Argument::out(2 * ROWS),
             ];
-            let found = card.run("row_norm", BLOCKS, threads, &arguments);
+            let found = card.run("row_norm", BLOCKS, (WIDTH / 4, 1), &arguments);
             let (mut y, mut moments, mut lines) = (Vec::new(), Vec::new(), Vec::new());
             for row in x.chunks(WIDTH) {
                 let row: Vec<f64> = row.iter().map(|x| factor * x).collect();
                 let (line, moment) = normalised(&row);
-                y.extend(scaled(&line));
+                y.extend(scaled(&line, &scale, &shift));
                 moments.extend(moment);
                 lines.push(line);
             }
             assert_near("row_norm", &found[5], &y, trunk.part());
             assert_near("moments", &found[6], &moments, 2e-6);
 
-            let by_y = trunk.noise(5, all);
+            let by_y = trunk.noise(5, ALL);
             let arguments = [
                 trunk.argument(&by_y),
                 floats(&x),
@@ -142,10 +151,10 @@ fn normalisations_are_as_defined() {
                 stream.as_deref().map_or(Nothing, floats),
                 rows.clone(),
                 Float(factor as f32),
-                Argument::out(all),
+                Argument::out(ALL),
                 Argument::out(BLOCKS * 2 * WIDTH),
             ];
-            let found = card.run("row_norm_back", BLOCKS, threads, &arguments);
+            let found = card.run("row_norm_back", BLOCKS, (WIDTH / 4, 1), &arguments);
             let mut by_x = Vec::new();
             for (index, line) in lines.iter().enumerate() {
                 let of_row = index * WIDTH..(index + 1) * WIDTH;
@@ -160,25 +169,39 @@ fn normalisations_are_as_defined() {
                 assert_near("scale and shift", sum, &expected, 5e-6);
             }
         }
+    }
+}
 
-        let [gate, through, by_y] = [6, 7, 8].map(|seed| trunk.noise(seed, all));
+#[test]
+fn gated_normalisation_is_as_defined() {
+    for trunk in [Trunk::Full, Trunk::Half] {
+        let Some(card) = trunk.card(&["gated_norm", "gated_norm_back"]) else {
+            return;
+        };
+        let (scale, shift) = (noise(1, WIDTH), noise(2, WIDTH));
+        let rows = Long(ROWS as i64);
+
+        let [gate, through, by_y] = [6, 7, 8].map(|seed| trunk.noise(seed, ALL));
         let arguments = [
             trunk.argument(&gate),
             trunk.argument(&through),
             floats(&scale),
             floats(&shift),
             rows.clone(),
-            out(),
+            trunk.out(),
             Argument::out(2 * ROWS),
         ];
-        let found = card.run("gated_norm", BLOCKS, threads, &arguments);
+        let found = card.run("gated_norm", BLOCKS, (WIDTH / 4, 1), &arguments);
         let gated: Vec<f64> = gate
             .iter()
             .zip(&through)
             .map(|(a, t)| silu(*a) * t)
             .collect();
         let (lines, moments): (Vec<_>, Vec<_>) = gated.chunks(WIDTH).map(normalised).unzip();
-        let y: Vec<f64> = lines.iter().flat_map(|line| scaled(line)).collect();
+        let y: Vec<f64> = lines
+            .iter()
+            .flat_map(|line| scaled(line, &scale, &shift))
+            .collect();
         assert_near("gated_norm", &found[5], &y, trunk.part());
         assert_near("moments", &found[6], moments.as_flattened(), 5e-6);
 
@@ -191,7 +214,7 @@ fn normalisations_are_as_defined() {
             rows,
             Argument::out(BLOCKS * 2 * WIDTH),
         ];
-        let found = card.run("gated_norm_back", BLOCKS, threads, &arguments);
+        let found = card.run("gated_norm_back", BLOCKS, (WIDTH / 4, 1), &arguments);
         let by_gated: Vec<f64> = lines
             .iter()
             .zip(by_y.chunks(WIDTH))
@@ -199,7 +222,7 @@ fn normalisations_are_as_defined() {
             .flat_map(|((line, g), moment)| back(g, line, &scale, moment[1]))
             .collect();
         let open = |a: f64| 1.0 / (1.0 + (-a).exp());
-        let by_gate: Vec<f64> = (0..all)
+        let by_gate: Vec<f64> = (0..ALL)
             .map(|index| {
                 let a = gate[index];
                 by_gated[index] * through[index] * (open(a) + silu(a) * (1.0 - open(a)))
