@@ -47,6 +47,11 @@ pub enum Form {
     Change,
 }
 
+/// From here on a share in percent needs no digits.
+const WHOLE_PERCENT: f64 = 19.5;
+/// What stands at the head of rows that have no source, after others of their subject that have one.
+const NO_SOURCE: &str = "none of ours";
+
 /// One number of the paper beside ours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
@@ -94,6 +99,14 @@ impl Compared {
         }
     }
 
+    /// Its source; a row without one must not seem to have that of the rows above, unless it is the first of its subject.
+    fn shown_source(&self, is_subject: bool) -> &str {
+        match self.source.as_str() {
+            "" if !is_subject => NO_SOURCE,
+            source => source,
+        }
+    }
+
     /// The difference with its sign, and as a share where that says more.
     fn shown_difference(&self) -> String {
         let Some(difference) = self.difference() else {
@@ -104,10 +117,11 @@ impl Compared {
         let is_seen = text.starts_with(['+', '−']);
         if self.form == Form::Share && paper > 0.0 && is_seen {
             let share = 100.0 * difference / paper;
-            text.push_str(&format!(
-                " ({} %)",
-                signed(share, usize::from(share.abs() < 1.0))
-            ));
+            let share = signed(share, usize::from(share.abs() < WHOLE_PERCENT));
+            // A share that is nothing when it is rounded says nothing.
+            if share.starts_with(['+', '−']) {
+                text.push_str(&format!(" ({share} %)"));
+            }
         }
         text
     }
@@ -131,6 +145,18 @@ fn signed(value: f64, digits: usize) -> String {
         value if value <= -half => format!("−{text}"),
         _ => text,
     }
+}
+
+/// Prose in a cell, which a bar would end, within code as well.
+fn cell_markdown(text: &str) -> String {
+    let mut cell = String::new();
+    for character in prose_markdown(text).chars() {
+        if character == '|' && !cell.ends_with('\\') {
+            cell.push('\\');
+        }
+        cell.push(character);
+    }
+    cell
 }
 
 /// The numbers of one table or figure of the paper beside ours.
@@ -188,8 +214,11 @@ impl Comparison {
                 escape_markdown(&row.shown(&row.paper)),
                 escape_markdown(&row.shown(&row.ours)),
                 row.shown_difference(),
-                once(&sources, prose_markdown(&row.source)),
-                once(&reasons, prose_markdown(&row.why)),
+                once(
+                    &sources,
+                    cell_markdown(row.shown_source(subjects[index] > 0)),
+                ),
+                once(&reasons, cell_markdown(&row.why)),
             ];
             out.push_str(&format!("| {} |\n", cells.join(" | ")));
         }
@@ -201,20 +230,23 @@ impl Comparison {
 
     pub(crate) fn html(&self) -> String {
         let [subjects, sources, reasons] = self.spans();
-        let rows = self.rows.iter().enumerate().map(|(index, row)| {
-            let is_subject = subjects[index] > 0;
-            // What has no source needs no line that says so.
-            let is_source = sources[index] > 0 && !row.source.is_empty();
-            HtmlRow {
-                row,
-                is_subject,
-                has_head: is_subject || is_source,
+        let starts = (0..self.rows.len()).filter(|&index| sources[index] > 0);
+        let groups = starts.map(|start| {
+            let is_subject = subjects[start] > 0;
+            let row = |index: usize| HtmlRow {
+                row: &self.rows[index],
                 reason: (reasons[index] > 0).then_some(reasons[index]),
+            };
+            let first = &self.rows[start];
+            HtmlGroup {
+                subject: is_subject.then_some(&first.subject),
+                source: first.shown_source(is_subject),
+                rows: (start..start + sources[start]).map(row).collect(),
             }
         });
         let template = ComparisonTemplate {
             comparison: self,
-            rows: rows.collect(),
+            groups: groups.collect(),
         };
         template.render().expect("memory takes every comparison")
     }
@@ -224,16 +256,20 @@ impl Comparison {
 #[template(path = "comparison.html")]
 struct ComparisonTemplate<'a> {
     comparison: &'a Comparison,
+    groups: Vec<HtmlGroup<'a>>,
+}
+
+/// Rows of one subject and source below a line with both.
+struct HtmlGroup<'a> {
+    /// Their subject, unless the group before has it.
+    subject: Option<&'a String>,
+    source: &'a str,
     rows: Vec<HtmlRow<'a>>,
 }
 
 /// A row with what is shown of it.
 struct HtmlRow<'a> {
     row: &'a Compared,
-    /// Whether it is the first of its subject.
-    is_subject: bool,
-    /// Whether a line with subject and source comes before it.
-    has_head: bool,
     /// How many rows its reason covers; none where an earlier row's covers this one.
     reason: Option<usize>,
 }
@@ -322,6 +358,11 @@ mod tests {
         let mut metres = row("A", 0.05, 0.06);
         (metres.form, metres.digits) = (Form::Share, 3);
         assert_eq!(metres.shown_difference(), "+0.010 (+20 %)");
+        metres.ours = 0.0577.into();
+        assert_eq!(metres.shown_difference(), "+0.008 (+15.4 %)");
+        // No share stands where nothing is left of it.
+        (metres.paper, metres.ours, metres.digits) = (1234.0.into(), 1234.1.into(), 1);
+        assert_eq!(metres.shown_difference(), "+0.1");
         let mut change = row("A", 4.9, -0.3);
         change.form = Form::Change;
         assert_eq!(change.shown(&change.paper), "+4.90");
@@ -346,6 +387,35 @@ mod tests {
             "| A | PSNR, dB | 51.69 | 51.04 | −0.65 | `a/b` | other \\<data\\> |"
         );
         assert_eq!(lines[3], "|  | PSNR, dB | 48.86 | not measured | – |  |  |");
+    }
+
+    #[test]
+    fn rows_without_a_source_are_not_those_of_the_source_above() {
+        let mut rows = vec![row("A", 1.0, 2.0), row("A", 1.0, Cell::Missing)];
+        rows.push(row("B", 1.0, Cell::Missing));
+        rows[1].source.clear();
+        rows[2].source.clear();
+        let comparison = Comparison {
+            rows,
+            ..comparison()
+        };
+        let html = comparison.html();
+        assert_eq!(html.matches("<tbody>").count(), 3, "{html}");
+        assert_eq!(html.matches("scope=\"rowgroup\"").count(), 3, "{html}");
+        assert_eq!(html.matches(NO_SOURCE).count(), 1, "{html}");
+        assert_eq!(html.matches("<b>").count(), 2, "{html}");
+    }
+
+    #[test]
+    fn a_bar_does_not_end_a_cell() {
+        let mut rows = vec![row("A", 1.0, 2.0)];
+        rows[0].source = "`a|b`, |ρ|".into();
+        let comparison = Comparison {
+            rows,
+            ..comparison()
+        };
+        let markdown = comparison.markdown();
+        assert!(markdown.contains("`a\\|b`, \\|ρ\\|"), "{markdown}");
     }
 
     #[test]

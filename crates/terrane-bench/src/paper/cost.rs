@@ -8,10 +8,11 @@ use terrane_train::training::ScheduleConfig;
 use super::evidence::grouped;
 use super::findings::{Findings, paper_config};
 use super::number::{Measure, Tolerance, named, noted, words};
+use super::text::{point_against_huvr, times_the_operations};
 use crate::Result;
 use crate::tables::paper;
 
-const ACCOUNT: &str = "accounting of the preset";
+pub(super) const ACCOUNT: &str = "accounting of the preset";
 
 /// Operations of a tile in billions.
 fn giga(flops: u64) -> f64 {
@@ -19,7 +20,7 @@ fn giga(flops: u64) -> f64 {
 }
 
 /// The account of a method as the paper's table counts; Functa's row there is of a larger network than its text has.
-fn account(method: &str, convention: Convention) -> Result<Option<Account>> {
+pub(super) fn account(method: &str, convention: Convention) -> Result<Option<Account>> {
     if method == "functa" && convention == Convention::Paper {
         return Ok(Some(FunctaShape::flops_table().account(convention)));
     }
@@ -59,6 +60,7 @@ impl Findings {
                 rows.push(noted(compared, &note));
             }
         }
+        rows.extend(times_the_operations()?);
         rows.extend(self.wall_clock()?);
         Ok(Comparison {
             name: "operations".into(),
@@ -148,6 +150,7 @@ pub(super) fn networks() -> Result<Comparison> {
         ACCOUNT,
         "other sizes",
     ));
+    rows.push(point_against_huvr()?);
     Ok(Comparison {
         name: "networks".into(),
         place: "Table 5".into(),

@@ -5,10 +5,10 @@ use terrane_report::figure::{Axis, Figure, Scale, Series, Style, bar_chart, line
 use terrane_train::measure::mean_seams;
 
 use super::evidence::{Evidence, Fit, grouped};
-use super::findings::Findings;
+use super::findings::{ALL_TILES, Findings};
 use super::number::{Measure, named, why, why_if_less};
 use crate::Result;
-use crate::diagnose::tokens::{Heights, Tokens};
+use crate::diagnose::tokens::{Heights, TokenStructure, Tokens};
 use crate::runs::Variant;
 use crate::tables::{ablation, paper};
 
@@ -22,19 +22,42 @@ struct Bar {
     command: &'static str,
 }
 
-/// What is different about a fit, and what the paper's would take: time grows with steps and tiles.
+/// What is different about a fit, and what the paper's would take: time grows with steps and tiles. No steps are those
+/// that the paper does not state.
 fn fit_note(fit: &Fit, steps: usize, tiles: usize) -> String {
-    if steps == 0 || (fit.steps >= steps && fit.tiles >= tiles) {
+    let (fewer_steps, fewer_tiles) = (fit.steps < steps, fit.tiles < tiles);
+    if !fewer_steps && !fewer_tiles {
         return String::new();
     }
-    let share = steps as f64 / fit.steps as f64;
+    let mut less = Vec::new();
+    if fewer_steps {
+        let (ours, theirs) = (grouped(fit.steps), grouped(steps));
+        less.push(format!("{ours} of the paper's {theirs} steps"));
+    }
+    if fewer_tiles {
+        less.push(format!("{} tiles, not {tiles}", fit.tiles));
+    }
+    let share = steps.max(fit.steps) as f64 / fit.steps as f64;
     let minutes = fit.seconds_per_tile * share * tiles as f64 / 60.0;
+    // Fits that run beside each other are slower, each of them.
+    let parts = match fit.parts {
+        0 | 1 => String::new(),
+        parts => format!(" in one of {parts} fits, which may have run at once"),
+    };
     format!(
-        "{} of the paper's {} steps on {} of its {tiles} tiles; {minutes:.0} min for all of them where these were fitted",
-        grouped(fit.steps),
-        grouped(steps),
-        fit.tiles,
+        "{}; all of them one after another take {minutes:.0} min at the time that a tile took{parts}",
+        less.join(", ")
     )
+}
+
+/// Charts of what tokens hold, under names of this page.
+fn charts(tokens: &TokenStructure) -> Vec<Figure> {
+    let figures = tokens.section().figures.into_iter();
+    let charts = figures.map(|figure| Figure {
+        name: format!("paper-{}", figure.name),
+        ..figure
+    });
+    charts.collect()
 }
 
 impl Findings {
@@ -48,7 +71,10 @@ impl Findings {
             let run = self.best(name);
             let subject = format!("{} tiles, as they are", grouped(tiles));
             let why = match run {
-                Some(run) if name == "nall" => why(run, "ours are all of our training tiles")?,
+                Some(run) if name == ALL_TILES => match self.all_tiles(run) {
+                    Some(all) => why(run, &format!("ours are {}", grouped(all)))?,
+                    None => why(run, "ours are all of our training tiles")?,
+                },
                 Some(run) => why_if_less(
                     run,
                     "so small a network cannot memorise even the patches of 64 tiles",
@@ -58,10 +84,15 @@ impl Findings {
             let ours = run.map(|run| run.summary.mean.psnr_db);
             let by = self.source_of(run)?;
             rows.push(PSNR.beside(&subject, paper, ours, &by, &why));
-            points.extend(ours.map(|psnr| (tiles as f64, psnr)));
+            // All of ours are not as many as the paper's.
+            let tiles = match run {
+                Some(run) if name == ALL_TILES => self.all_tiles(run),
+                _ => Some(tiles),
+            };
+            points.extend(tiles.zip(ours).map(|(tiles, psnr)| (tiles as f64, psnr)));
         }
         // The same schedule as without augmentation, so that nothing else differs.
-        let augmented = self.pair("huvr-siren", "nall").map(|(run, _)| run);
+        let augmented = self.pair("huvr-siren", ALL_TILES).map(|(run, _)| run);
         let augmented = augmented.or_else(|| self.best("huvr-siren"));
         let why = match augmented {
             Some(run) => why(run, "")?,
@@ -77,6 +108,7 @@ impl Findings {
             &self.source_of(augmented)?,
             &why,
         ));
+        rows.extend(self.more_data()?);
         let theirs = paper::SCALING
             .iter()
             .map(|&(tiles, psnr)| (tiles as f64, psnr))
@@ -98,7 +130,7 @@ impl Findings {
         let comparison = Comparison {
             name: "data".into(),
             place: "Figure 4".into(),
-            note: "The paper's points have 21,000 steps each. The last of ours has as many tiles as its dataset.".into(),
+            note: "The paper's points have 21,000 steps each. The last of ours has as many tiles as its dataset, and is on the chart where a table (`data-scaling.csv`) says how many these are.".into(),
             rows,
         };
         Ok((comparison, chart))
@@ -171,28 +203,7 @@ impl Findings {
             rows.push(GAIN.beside(subject, paper - amortised, gain, &by, &why));
             ours.push(psnr);
         }
-        let names = [
-            "the encoder's tokens",
-            "fitted tokens",
-            "fitted tokens and decoder",
-        ];
-        let groups = names.into_iter().zip(ours).zip(paper::AMORTISATION);
-        let groups: Vec<(String, Vec<(String, f64)>)> = groups
-            .map(|((name, ours), paper)| {
-                let bars = [("ours", ours), ("paper", Some(paper))];
-                let bars = bars
-                    .into_iter()
-                    .filter_map(|(who, psnr)| Some((who.to_owned(), psnr?)));
-                (name.to_owned(), bars.collect())
-            })
-            .collect();
-        let chart = bar_chart(
-            "paper-amortisation",
-            "What amortisation costs, the paper's and ours",
-            "PSNR with more and more made for each tile. Those of ours that are fitted are of the tiles that were fitted, and may be of another run: see the table.",
-            Axis::linear("PSNR, dB"),
-            &groups,
-        );
+        let chart = self.gap_chart(ours);
         let comparison = Comparison {
             name: "amortisation".into(),
             place: "Figure 5".into(),
@@ -200,6 +211,40 @@ impl Findings {
             rows,
         };
         Ok((comparison, chart))
+    }
+
+    /// PSNR with more and more made for each tile, and the other methods.
+    fn gap_chart(&self, ours: Vec<Option<f64>>) -> Figure {
+        let names = [
+            "the encoder's tokens",
+            "fitted tokens",
+            "fitted tokens and decoder",
+        ];
+        let groups = names.into_iter().zip(ours).zip(paper::AMORTISATION);
+        let groups = groups.map(|((name, ours), paper)| (name.to_owned(), ours, paper));
+        // The paper draws the other methods as lines.
+        let others = ["huvr", "transinr", "functa"].into_iter();
+        let others = others.filter_map(|method| {
+            let ours = self.best(method).map(|run| run.summary.mean.psnr_db);
+            Some((named(method), ours, paper::row(method)?.psnr_db))
+        });
+        let groups: Vec<(String, Vec<(String, f64)>)> = groups
+            .chain(others)
+            .map(|(name, ours, paper)| {
+                let bars = [("ours", ours), ("paper", Some(paper))];
+                let bars = bars
+                    .into_iter()
+                    .filter_map(|(who, psnr)| Some((who.to_owned(), psnr?)));
+                (name, bars.collect())
+            })
+            .collect();
+        bar_chart(
+            "paper-amortisation",
+            "What amortisation costs, the paper's and ours",
+            "PSNR with more and more made for each tile, and of the other methods. Those of ours that are fitted are of the tiles that were fitted, and may be of another run: see the table.",
+            Axis::linear("PSNR, dB"),
+            &groups,
+        )
     }
 
     /// Figure 6.
@@ -271,7 +316,7 @@ impl Findings {
     }
 
     /// Figure 7.
-    pub(super) fn tokens(&self) -> Result<Comparison> {
+    pub(super) fn tokens(&self) -> Result<(Comparison, Vec<Figure>)> {
         const COUNT: Measure = Measure::count("tokens", "", 0);
         const RANK: Measure = Measure::new(
             "directions with 95 % of the variance",
@@ -288,7 +333,7 @@ impl Findings {
         let found = run.and_then(|run| Some((run, run.structure.as_ref()?)));
         let by = self.source_of(run)?;
         let neighbours = found.and_then(|(_, structure)| {
-            let all = structure.neighbours.iter();
+            let all = structure.tokens.neighbours.iter();
             let of = |heights: Heights| {
                 let mut all = all.clone();
                 all.find(|row| row.heights == heights && row.tokens == Tokens::Stored)
@@ -303,11 +348,15 @@ impl Findings {
         let normalised = found.map_or_else(String::new, |(_, structure)| {
             format!(
                 "the network never sees metres: with the heights that it sees the largest is {:.3}, partial {:.3}",
-                structure.normalised.max_pearson, structure.normalised.max_partial
+                structure.tokens.normalised.max_pearson, structure.tokens.normalised.max_partial
             )
         });
         let counted = found.map_or_else(String::new, |(_, structure)| {
-            format!("the patches of {} training tiles", grouped(structure.tiles))
+            let tiles = grouped(structure.tokens.tiles);
+            format!(
+                "the patches of {tiles} tiles of the split `{}`, the paper's of all training tiles",
+                structure.split
+            )
         });
         let shared = neighbours.map_or_else(String::new, |(metres, normalised)| {
             format!(
@@ -316,58 +365,39 @@ impl Findings {
             )
         });
         let subject = "HUVR+SIREN";
-        let row = |measure: &Measure, paper: f64, ours: Option<f64>, why: &str| -> Compared {
-            measure.beside(subject, paper, ours, &by, why)
+        let row = |measure: &Measure, paper: f64, ours: Option<f64>, more: String| {
+            Ok(measure.beside(subject, paper, ours, &by, &because(more)?))
         };
-        let of = |value: fn(&crate::diagnose::tokens::TokenStructure) -> f64| {
-            found.map(|(_, structure)| value(structure))
+        let of = |value: fn(&TokenStructure) -> f64| {
+            found.map(|(_, structure)| value(&structure.tokens))
         };
-        let rows = vec![
-            row(
-                &COUNT,
-                theirs.tokens as f64,
-                of(|s| s.tokens as f64),
-                &because(counted)?,
-            ),
-            row(
-                &RANK,
-                theirs.rank_95 as f64,
-                of(|s| s.stored.rank_95 as f64),
-                &because(String::new())?,
-            ),
-            row(
-                &RATIO,
-                theirs.participation_ratio,
-                of(|s| s.stored.participation_ratio),
-                &because(String::new())?,
-            ),
-            row(
-                &PEARSON,
-                theirs.max_pearson,
-                of(|s| s.metres.max_pearson),
-                &because(normalised.clone())?,
-            ),
-            row(
-                &PARTIAL,
-                theirs.below,
-                of(|s| s.metres.max_partial),
-                &because(normalised)?,
-            ),
-            row(
-                &SHARED,
-                theirs.shared,
-                neighbours.map(|(metres, _)| metres.fraction),
-                &because(shared)?,
-            ),
-        ];
-        Ok(Comparison {
+        let (tokens, rank) = (theirs.tokens as f64, theirs.rank_95 as f64);
+        let fraction = neighbours.map(|(metres, _)| metres.fraction);
+        let (pearson, partial) = (of(|s| s.metres.max_pearson), of(|s| s.metres.max_partial));
+        let (ranks, ratio) = (
+            of(|s| s.stored.rank_95 as f64),
+            of(|s| s.stored.participation_ratio),
+        );
+        let rows: Result<Vec<Compared>> = [
+            row(&COUNT, tokens, of(|s| s.tokens as f64), counted),
+            row(&RANK, rank, ranks, String::new()),
+            row(&RATIO, theirs.participation_ratio, ratio, String::new()),
+            row(&PEARSON, theirs.max_pearson, pearson, normalised.clone()),
+            row(&PARTIAL, theirs.below, partial, normalised),
+            row(&SHARED, theirs.shared, fraction, shared),
+        ]
+        .into_iter()
+        .collect();
+        let comparison = Comparison {
             name: "tokens".into(),
             place: "Figure 7".into(),
             note: format!(
-                "Neighbours: the {} nearest in heights against the {} nearest in tokens, among {} patches.",
+                "Neighbours: the {} nearest in heights against the {} nearest in tokens, among {} patches. The charts are ours; the paper's points are not printed.",
                 theirs.k, theirs.k, theirs.pool
             ),
-            rows,
-        })
+            rows: rows?,
+        };
+        let charts = found.map_or_else(Vec::new, |(_, structure)| charts(&structure.tokens));
+        Ok((comparison, charts))
     }
 }

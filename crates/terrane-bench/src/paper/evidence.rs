@@ -20,6 +20,12 @@ const QUANTISED: &str = "ptq.csv";
 const FITTED: &str = "fit.json";
 const FITS: &str = "amortisation.csv";
 const TOKENS: &str = "tokens.json";
+/// The method whose tiles a table of fits is of.
+const FITTED_METHOD: &str = "huvr-siren";
+/// A line for each run that the tables of a folder without a run are of: its path from the topmost folder.
+const RUNS: &str = "runs.txt";
+/// PSNR by training tiles.
+const SCALING: &str = "data-scaling.csv";
 /// Parts of one upper bound begin so.
 const BOUND: &str = "bound-";
 
@@ -45,9 +51,19 @@ pub(crate) struct Evidence {
     /// What fitting tokens and decoder adds.
     pub whole: Option<Fit>,
     /// What its tokens hold.
-    pub structure: Option<TokenStructure>,
+    pub structure: Option<Structure>,
     /// How fast it was trained.
     pub tiles_per_s: Option<f64>,
+}
+
+/// What tokens hold, and of which tiles they are.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Structure {
+    /// The split of the tiles.
+    pub split: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub tokens: TokenStructure,
 }
 
 /// What fitting single tiles added.
@@ -57,6 +73,8 @@ pub(crate) struct Fit {
     pub tiles: usize,
     /// Steps of each.
     pub steps: usize,
+    /// Fits that they are of, which may have run beside each other.
+    pub parts: usize,
     /// Time of each.
     pub seconds_per_tile: f64,
     /// Their mean PSNR before.
@@ -73,7 +91,8 @@ impl Fit {
         };
         let (mut tiles, mut seconds) = (Vec::new(), 0.0);
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        for part in parts.iter().filter(|part| part.descent.steps == steps) {
+        let parts = parts.iter().filter(|part| part.descent.steps == steps);
+        for part in parts.clone() {
             let each = part.amortised_tiles.tiles.iter();
             let each = each.zip(&part.amortised_tiles.measures);
             for ((tile, amortised), fitted) in each.zip(&part.fitted_tiles.measures) {
@@ -88,6 +107,7 @@ impl Fit {
         Ok(Some(Self {
             tiles: tiles.len(),
             steps,
+            parts: parts.count(),
             seconds_per_tile: seconds / tiles.len() as f64,
             amortised_db: mean(&before)?.mean.psnr_db,
             fitted_db: mean(&after)?.mean.psnr_db,
@@ -141,27 +161,40 @@ impl Evidence {
         if train.is_file() {
             self.train = Some(read_evaluation(&train)?.summary()?);
         }
-        let method = self.config.method.method().name();
-        self.quantised = quantised(&folder.join(QUANTISED), method)?;
         self.structure = optional(&folder.join(TOKENS))?;
         self.tiles_per_s = speed(&folder.join(METRICS))?;
+        self.read_tables(folder)?;
         self.read_fits(folder)
     }
 
-    fn read_fits(&mut self, folder: &Path) -> Result<()> {
+    /// Reads the tables of a benchmark that lie in the run's folder, or in another that names the run; what is known stays.
+    pub(crate) fn read_tables(&mut self, folder: &Path) -> Result<()> {
+        let method = self.config.method.method().name();
+        if self.quantised.is_empty() {
+            self.quantised = quantised(&folder.join(QUANTISED), method)?;
+        }
+        // The benchmark fits tiles of this method alone.
+        if method != FITTED_METHOD {
+            return Ok(());
+        }
         for row in rows::<FitRow>(&folder.join(FITS))? {
-            let fit = Some(Fit {
+            let fit = Fit {
                 tiles: row.tiles,
                 steps: row.steps,
+                parts: 1,
                 seconds_per_tile: row.seconds_per_tile,
                 amortised_db: row.amortised_psnr_db,
                 fitted_db: row.fitted_psnr_db,
-            });
+            };
             match row.fitted.as_str() {
-                "tokens" => self.tokens = fit,
-                _ => self.whole = fit,
-            }
+                "tokens" => self.tokens.get_or_insert(fit),
+                _ => self.whole.get_or_insert(fit),
+            };
         }
+        Ok(())
+    }
+
+    fn read_fits(&mut self, folder: &Path) -> Result<()> {
         if let Some(fitted) = optional::<Fitted>(&folder.join(FITTED))? {
             self.tokens = Fit::of(&[fitted])?;
         }
@@ -294,6 +327,30 @@ pub(crate) fn times(path: &Path) -> Result<Vec<(Time, String)>> {
         (time, row.device)
     });
     Ok(rows.collect())
+}
+
+/// Training tiles and PSNR of runs on tiles as they are, of a table of them.
+pub(crate) fn scaling(folder: &Path) -> Result<Vec<(usize, f64)>> {
+    #[derive(Deserialize)]
+    struct Row {
+        tiles: usize,
+        augmented: String,
+        psnr_db: f64,
+    }
+    let rows = rows::<Row>(&folder.join(SCALING))?.into_iter();
+    let rows = rows.filter(|row| row.augmented == "no");
+    Ok(rows.map(|row| (row.tiles, row.psnr_db)).collect())
+}
+
+/// The runs that a folder's tables are of.
+pub(crate) fn named_runs(folder: &Path) -> Result<Vec<String>> {
+    let path = folder.join(RUNS);
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let text = text(&path)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(str::to_owned).collect())
 }
 
 /// The last speed that a log states.

@@ -1,6 +1,6 @@
 //! All that was measured, and which run stands for which row of the paper.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use terrane_networks::cost::Convention;
 use terrane_networks::methods::MethodConfig;
@@ -8,7 +8,7 @@ use terrane_networks::methods::huvr_siren::{Config as HuvrSirenConfig, Modulatio
 use terrane_report::figure::Figure;
 use terrane_train::config::Config;
 
-use super::evidence::{Evidence, Fit, listed, text, times};
+use super::evidence::{Evidence, Fit, Structure, listed, named_runs, scaling, text, times};
 use crate::runs::{Runs, Variant, methods};
 use crate::suite::Options;
 use crate::tables::amortisation::gap;
@@ -22,6 +22,10 @@ const MACHINE: &str = "machine.txt";
 const TIMES: &str = "wall-clock.csv";
 /// Folders of a folder of results that are looked into.
 const MAX_DEPTH: usize = 4;
+/// The run on all training tiles as they are.
+pub(super) const ALL_TILES: &str = "nall";
+/// Two measurements of one network differ by less.
+const SAME_DB: f64 = 0.01;
 
 /// All that was measured.
 #[derive(Debug, Default)]
@@ -30,6 +34,8 @@ pub(crate) struct Findings {
     pub runs: Vec<Evidence>,
     /// How long tiles take, and on what.
     pub times: Vec<(Time, String)>,
+    /// PSNR by training tiles as they are, which says how many all of them are.
+    pub scaling: Vec<(usize, f64)>,
     /// What made the logs.
     pub machine: Option<String>,
     /// Tiles side by side.
@@ -117,7 +123,21 @@ impl Findings {
         if machine.is_file() {
             findings.machine = Some(text(&machine)?.trim().to_owned());
         }
-        findings.read_folder(folder, folder, split, &paper_runs()?, MAX_DEPTH)?;
+        let mut tables = Vec::new();
+        findings.read_folder(
+            folder,
+            folder,
+            split,
+            &paper_runs()?,
+            MAX_DEPTH,
+            &mut tables,
+        )?;
+        for (tables, runs) in tables {
+            let named = |run: &&mut Evidence| runs.contains(&run.place);
+            for run in findings.runs.iter_mut().filter(named) {
+                run.read_tables(&tables)?;
+            }
+        }
         if findings.runs.is_empty() {
             return Err(Error::NoResults {
                 path: folder.to_owned(),
@@ -134,6 +154,7 @@ impl Findings {
         split: &str,
         known: &[PaperRun],
         depth: usize,
+        tables: &mut Vec<(PathBuf, Vec<String>)>,
     ) -> Result<()> {
         let place = folder.strip_prefix(root).unwrap_or(folder);
         let place = place.to_string_lossy().replace('\\', "/");
@@ -144,9 +165,14 @@ impl Findings {
             self.runs.push(evidence);
         }
         self.times.extend(times(&folder.join(TIMES))?);
+        self.scaling.extend(scaling(folder)?);
+        let runs = named_runs(folder)?;
+        if !runs.is_empty() {
+            tables.push((folder.to_owned(), runs));
+        }
         if depth > 0 {
             for path in listed(folder)?.iter().filter(|path| path.is_dir()) {
-                self.read_folder(root, path, split, known, depth - 1)?;
+                self.read_folder(root, path, split, known, depth - 1, tables)?;
             }
         }
         Ok(())
@@ -172,6 +198,10 @@ impl Findings {
             // What lies beside a run counts where its weights do not.
             evidence.read_files(&folder)?;
             evidence.row.clone_from(&variant.name);
+            if variant.name == ALL_TILES {
+                let psnr = evidence.summary.mean.psnr_db;
+                findings.scaling.push((tiles, psnr));
+            }
             findings.runs.push(evidence);
         }
         if let Some(best) = findings.runs.iter_mut().find(|run| run.row == "huvr-siren") {
@@ -181,7 +211,10 @@ impl Findings {
             if let Some(gap) = gap(runs, &options.fitting)? {
                 best.tokens = Fit::of(std::slice::from_ref(&gap.tokens))?;
                 best.whole = Fit::of(std::slice::from_ref(&gap.whole))?;
-                best.structure = Some(gap.structure.clone());
+                best.structure = Some(Structure {
+                    split: "train".into(),
+                    tokens: gap.structure.clone(),
+                });
             }
         }
         let times = clock::times(runs, options.passes)?;
@@ -208,24 +241,43 @@ impl Findings {
         self.best_with(row, |_| true)
     }
 
-    /// The best evidence of a row that has another's of the same size and schedule beside it, with that one.
-    pub(crate) fn pair(&self, row: &str, other: &str) -> Option<(&Evidence, &Evidence)> {
-        let beside = |run: &Evidence| {
-            let same = |base: &&Evidence| {
-                let schedules =
-                    [base, run].map(|run| (run.config.train.steps, run.config.train.batch));
-                let [a, b] = [base, run].map(|run| &run.config.method);
-                let is_same_size = if a.method() == b.method() {
-                    sizes(a) == sizes(b)
-                } else {
-                    is_paper_size(base) == is_paper_size(run)
-                };
-                base.row == other && schedules[0] == schedules[1] && is_same_size
+    /// A row's run of the same size and schedule as another.
+    pub(crate) fn beside(&self, run: &Evidence, row: &str) -> Option<&Evidence> {
+        let same = |base: &&Evidence| {
+            let schedules = [base, run].map(|run| (run.config.train.steps, run.config.train.batch));
+            let [a, b] = [base, run].map(|run| &run.config.method);
+            let is_same_size = if a.method() == b.method() {
+                sizes(a) == sizes(b)
+            } else {
+                is_paper_size(base) == is_paper_size(run)
             };
-            self.runs.iter().find(same)
+            base.row == row && schedules[0] == schedules[1] && is_same_size
         };
-        let run = self.best_with(row, |run| beside(run).is_some())?;
-        Some((run, beside(run)?))
+        self.runs.iter().find(same)
+    }
+
+    /// The best evidence of a row that has something and another's of the same size and schedule beside it, with that one.
+    pub(crate) fn pair_with(
+        &self,
+        row: &str,
+        other: &str,
+        has: impl Fn(&Evidence) -> bool,
+    ) -> Option<(&Evidence, &Evidence)> {
+        let run = self.best_with(row, |run| has(run) && self.beside(run, other).is_some())?;
+        Some((run, self.beside(run, other)?))
+    }
+
+    /// The same, whatever it has.
+    pub(crate) fn pair(&self, row: &str, other: &str) -> Option<(&Evidence, &Evidence)> {
+        self.pair_with(row, other, |_| true)
+    }
+
+    /// How many tiles a run on all of them saw, where a table says so.
+    pub(crate) fn all_tiles(&self, run: &Evidence) -> Option<usize> {
+        let psnr = run.summary.mean.psnr_db;
+        let same = |(_, of_table): &&(usize, f64)| (of_table - psnr).abs() < SAME_DB;
+        let tiles = self.scaling.iter().filter(same).map(|(tiles, _)| *tiles);
+        tiles.max()
     }
 
     /// Minutes that a row would take with the paper's network and schedule, at the highest speed of a log of that network, or

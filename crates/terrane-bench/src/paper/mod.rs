@@ -4,8 +4,10 @@
 //! `config.toml` and `eval-SPLIT.json` (`terrane eval --json`). Which row of the paper it stands for follows from its
 //! configuration; of several the one of the paper's size with the most tiles seen counts. It may also hold
 //! `metrics.jsonl` (the log, for prices), `eval-train.json`, `ptq.csv` and `amortisation.csv` (of `terrane bench`),
-//! `fit.json`, `bound-*.json` and `tokens.json` (of `terrane diagnose fit`, `upper-bound` and `tokens` with `--json`); any
-//! folder may hold `wall-clock.csv`, and the topmost `machine.txt`, a line that names what made the logs.
+//! `fit.json`, `bound-*.json` and `tokens.json` (of `terrane diagnose fit`, `upper-bound` and `tokens` with `--json`). The
+//! tables may also lie in a folder with `runs.txt`, a line for each run that they are of: its path from the topmost folder.
+//! Any folder may hold `wall-clock.csv` and `data-scaling.csv`, and the topmost `machine.txt`, a line that names what made
+//! the logs.
 
 mod cost;
 mod diagnosis;
@@ -16,6 +18,7 @@ mod quality;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::path::Path;
 
@@ -50,6 +53,7 @@ pub(crate) fn page(findings: &Findings) -> Result<Report> {
     let (data, data_chart) = findings.data()?;
     let (gap, gap_chart) = findings.amortisation()?;
     let (seams, seam_chart) = findings.seams()?;
+    let (tokens, token_charts) = findings.tokens()?;
     let sections = vec![
         section("four methods", findings.headline()?, vec![]),
         section("operations, and time", findings.operations()?, vec![]),
@@ -71,7 +75,7 @@ pub(crate) fn page(findings: &Findings) -> Result<Report> {
         section("how much data it takes", data, vec![data_chart]),
         section("what amortisation costs", gap, vec![gap_chart]),
         section("where patches meet", seams, vec![seam_chart]),
-        section("structure of the tokens", findings.tokens()?, vec![]),
+        section("structure of the tokens", tokens, token_charts),
     ];
     Ok(Report {
         title: "The paper and what we measured".into(),

@@ -153,7 +153,7 @@ impl Findings {
             Some((run, huvr)) => (
                 Some(Kind::Psnr.of(run) - Kind::Psnr.of(huvr)),
                 format!("`{}` and `{}`, {}", run.place, huvr.place, run.schedule()),
-                why_if_less(run, "HUVR is further behind after fewer tiles")?,
+                why_if_less(run, &self.other_gains(run))?,
             ),
             None => (
                 None,
@@ -168,6 +168,7 @@ impl Findings {
             &by,
             &why,
         ));
+        rows.extend(self.against_huvr()?);
         Ok(Comparison {
             name: "headline".into(),
             place: "Table 1".into(),
@@ -224,6 +225,7 @@ impl Findings {
                 rows.push(measure.beside(&named(row), paper, ours, &by, &why));
             }
         }
+        rows.extend(self.wider()?);
         Ok(Comparison {
             name: "ablation".into(),
             place: "Table 4".into(),
@@ -259,6 +261,7 @@ impl Findings {
             let ours = run.map(|run| run.summary.mean.max_laplacian_error_m_per_px2);
             rows.push(LAPLACIAN.beside(&named(method), laplacian, ours, &by, &why_laplacian));
         }
+        rows.extend(self.worst_against_huvr()?);
         Ok(Comparison {
             name: "derivatives".into(),
             place: "Table 7".into(),

@@ -4,16 +4,16 @@ use terrane_networks::cost::{Account, Convention};
 use terrane_report::comparison::{Compared, Comparison};
 use terrane_report::figure::{Axis, Figure, Scale, Series, Style, line_chart};
 
+use super::cost::ACCOUNT;
 use super::evidence::Evidence;
 use super::findings::{Findings, paper_config};
-use super::number::{Measure, named, noted, why, why_if_less};
+use super::number::{Measure, named, noted, why};
 use super::quality::Kind;
 use crate::Result;
 use crate::runs::methods;
 use crate::tables::paper;
 use crate::tables::ptq::Quantised;
 
-const ACCOUNT: &str = "accounting of the preset";
 const FLOATS: Measure = Measure::count("numbers per tile", "", 0);
 const FIXED: Measure = Measure::count("fixed width", "bits per pixel", 3);
 const SHANNON: Measure = Measure::error("Shannon's bound", "bits per pixel", 3);
@@ -145,6 +145,7 @@ impl Findings {
             }));
             rows.extend(self.quantised(bits, 2, false)?);
         }
+        rows.push(super::text::times_the_floats()?);
         Ok(Comparison {
             name: "rates".into(),
             place: "Table 3".into(),
@@ -194,29 +195,31 @@ impl Findings {
     /// Figure 3.
     pub(super) fn dominance(&self) -> Result<(Comparison, Figure)> {
         let (eight, floats) = (self.width(8), floats_bpp()?);
-        let huvr = self
-            .pair("huvr-siren", "huvr")
-            .filter(|(run, _)| eight.is_some_and(|(other, _)| other.place == run.place));
-        let gain = eight
-            .zip(huvr)
-            .map(|((_, width), (_, huvr))| width.psnr_db - huvr.summary.mean.psnr_db);
+        // Of a run that has HUVR beside it, whichever has the most tiles.
+        let coded = |run: &Evidence| run.quantised.iter().find(|row| row.bits == 8).copied();
+        let huvr = self.pair_with("huvr-siren", "huvr", |run| coded(run).is_some());
+        let gain =
+            huvr.and_then(|(run, huvr)| Some(coded(run)?.psnr_db - huvr.summary.mean.psnr_db));
         let by = self.source_of(eight.map(|(run, _)| run))?;
+        let by_gain = match huvr {
+            Some((run, huvr)) => format!("{}, against `{}`", self.source(run)?, huvr.place),
+            None => String::new(),
+        };
         let price = self
             .price("huvr")?
             .map(|price| format!("; HUVR as in the paper {price}"));
         let no_huvr = format!(
-            "not measured: no HUVR of the same size and schedule as the run with quantised tokens{}",
+            "not measured: no HUVR of the same size and schedule as a run with quantised tokens{}",
             price.unwrap_or_default()
         );
-        let (why_gain, why_rate) = match eight {
-            Some((run, _)) => (
-                match huvr {
-                    Some(_) => why_if_less(run, "HUVR is further behind after fewer tiles")?,
-                    None => no_huvr,
-                },
-                why(run, "")?,
-            ),
-            None => (NO_TOKENS.to_owned(), NO_TOKENS.to_owned()),
+        let why_gain = match (huvr, eight) {
+            (Some((run, _)), _) => why(run, "")?,
+            (None, Some(_)) => no_huvr,
+            (None, None) => NO_TOKENS.to_owned(),
+        };
+        let why_rate = match eight {
+            Some((run, _)) => why(run, "")?,
+            None => NO_TOKENS.to_owned(),
         };
         let written = eight.map_or_else(String::new, |(_, width)| {
             format!(
@@ -230,7 +233,7 @@ impl Findings {
                 subject,
                 paper::INT8_OVER_HUVR_DB,
                 gain,
-                if gain.is_some() { &by } else { "" },
+                &by_gain,
                 &why_gain,
             ),
             noted(
