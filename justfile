@@ -130,6 +130,20 @@ speed:
 test-learn:
     cargo test --release --workspace --lib -- --ignored --nocapture learns_four_tiles
 
+# Training with LibTorch, here on the CPU: the hook into its differentiation, and transformers by the twins of our kernels beside the
+# library. Needs Python with torch 2.11 (PyPI), whose libraries are taken. The kernels themselves run on the CPU in `just test`.
+test-libtorch:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! python3 -c 'import torch' 2> /dev/null; then
+        echo "skipped: Python has no torch"
+        exit
+    fi
+    packages=$(python3 -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])')
+    export LD_LIBRARY_PATH="$packages/torch/lib$(printf ':%s' "$packages"/nvidia/*/lib)"
+    export LIBTORCH_USE_PYTORCH=1 LIBTORCH_BYPASS_VERSION_CHECK=1
+    cargo test -p terrane-networks -p terrane-train --features terrane-networks/libtorch,terrane-train/libtorch --lib
+
 # Every raster of the data through a file and back at four bounds, with three methods.
 test-files:
     cargo test --release --workspace --test command -- --ignored --nocapture every_raster_of_the_data

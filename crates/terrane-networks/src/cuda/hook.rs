@@ -100,3 +100,69 @@ extern "C" fn release(state: *mut c_void) {
     // SAFETY: as in `backward_of`; the hook calls one of both, once.
     drop(unsafe { Box::from_raw(state.cast::<State>()) });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tch::{Device, Kind};
+
+    use super::*;
+
+    /// A number that waits for its gradient.
+    fn leaf() -> Tensor {
+        Tensor::full([1], 3.0, (Kind::Float, Device::Cpu)).set_requires_grad(true)
+    }
+
+    fn gradient(leaf: &Tensor) -> f64 {
+        leaf.grad().double_value(&[0])
+    }
+
+    #[test]
+    fn gradients_are_those_that_are_given_and_absent_ones_are_nothing() {
+        let (x, y) = (leaf(), leaf());
+        let values = [x.detach() * 2.0, x.detach() * 5.0];
+        let outputs = hooked(
+            &values,
+            &[&x, &y],
+            Box::new(|by_outputs| {
+                assert!(by_outputs[1].is_none());
+                vec![
+                    by_outputs[0].as_ref().map(|by_output| by_output * 7.0),
+                    None,
+                ]
+            }),
+        );
+        assert_eq!(outputs[1].double_value(&[0]), 15.0);
+        (&outputs[0] * 10.0).sum(Kind::Float).backward();
+        assert_eq!(gradient(&x), 70.0);
+        assert!(!y.grad().defined());
+    }
+
+    #[test]
+    fn what_is_held_is_let_go_where_nothing_waits_for_a_gradient() {
+        let held = Arc::new(());
+        let kept = Arc::clone(&held);
+        let x = leaf().detach();
+        hooked(
+            &[x.shallow_clone()],
+            &[&x],
+            Box::new(move |_| {
+                drop(kept);
+                vec![None]
+            }),
+        );
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    #[test]
+    fn a_function_that_panics_ends_the_pass_and_not_the_program() {
+        let x = leaf();
+        let output = hooked(&[x.detach()], &[&x], Box::new(|_| panic!("on purpose")));
+        let pass = AssertUnwindSafe(|| output[0].sum(Kind::Float).backward());
+        assert!(catch_unwind(pass).is_err());
+        // Nor is it called a second time.
+        let again = AssertUnwindSafe(|| output[0].sum(Kind::Float).backward());
+        assert!(catch_unwind(again).is_err());
+    }
+}
