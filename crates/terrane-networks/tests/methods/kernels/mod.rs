@@ -1,5 +1,6 @@
 //! The kernels for NVIDIA cards, run on the CPU: see `card.h`. Their arithmetic is compared with its definition in 64-bit floats, and
-//! sanitizers watch what they read and write. How they run on a card is for `terrane-train/examples/step.rs`.
+//! sanitizers watch what they read and write (`TERRANE_SANITIZERS` names others, as `thread`). How they run on a card is for
+//! `terrane-train/examples/step.rs`.
 
 mod adam;
 mod sines;
@@ -76,11 +77,14 @@ impl Card {
         std::fs::write(&main, text).unwrap();
         let program = folder.path().join("card");
         let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+        let named = std::env::var("TERRANE_SANITIZERS").ok();
+        let named = named.as_deref().unwrap_or("address,undefined");
+        let sanitizers = [
+            format!("-fsanitize={named}"),
+            "-fno-sanitize-recover=all".into(),
+        ];
         // Where the compiler has no sanitizers, without them.
-        for sanitizers in [
-            &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"][..],
-            &[],
-        ] {
+        for sanitizers in [&sanitizers[..], &[]] {
             let compiled = Command::new(&compiler)
                 .args(["-std=c++17", "-O1", "-w", "-pthread"])
                 .args(sanitizers)
