@@ -246,7 +246,7 @@ impl Findings {
         bar_chart(
             "paper-amortisation",
             "What amortisation costs, the paper's and ours",
-            "PSNR with more and more made for each tile, and of the other methods. Those of ours that are fitted are of the tiles that were fitted, and may be of another run: see the table.",
+            "PSNR with more and more made for each tile, and of the other methods. Those of ours that are fitted are of the tiles that were fitted; fits of another network are in the table alone.",
             Axis::linear("PSNR, dB"),
             &groups,
         )

@@ -36,7 +36,7 @@ pub enum CudaError {
     /// See [`switch_off`].
     #[error("kernels are switched off")]
     SwitchedOff,
-    /// Not in 32-bit floats, or of sizes that no kernel takes.
+    /// No kernel takes such sizes.
     #[error("there are no kernels for {0}")]
     Sizes(String),
     /// Not on an NVIDIA card of LibTorch.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use half::{bf16, f16};
+use terrane_codec::random::Random;
 
 /// What a kernel is given.
 #[derive(Debug, Clone)]
@@ -173,17 +174,12 @@ impl Card {
     }
 }
 
-/// Numbers around 0 that look like chance.
+/// Numbers around 0 that look like chance, of those that a kernel is given.
 fn noise(seed: u64, count: usize) -> Vec<f64> {
-    let mut state = seed;
-    let mut uniform = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        // What a kernel is given is an f32.
-        f64::from((state >> 40) as f32 / (1 << 23) as f32 - 1.0)
-    };
-    (0..count).map(|_| uniform()).collect()
+    let mut random = Random::new(seed, 0);
+    (0..count)
+        .map(|_| f64::from((2.0 * random.unit() - 1.0) as f32))
+        .collect()
 }
 
 fn bf16s(numbers: &[f64]) -> Argument {
