@@ -22,7 +22,10 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Removes every file that is not complete yet; for the end of a program by a signal.
 pub fn remove_unfinished() {
-    for path in std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)) {
+    let unfinished =
+        std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner));
+    // The last name first: a folder goes before its lock.
+    for path in unfinished.into_iter().rev() {
         // The program is ending: there is nobody left to tell.
         let _ = if path.is_dir() {
             // Under another name nobody adds to it while it is removed.
@@ -71,11 +74,7 @@ impl AtomicFile {
     /// Starts a file; nothing is seen at its path before it is committed. A link is followed and stays a link.
     pub fn create(output: &Output) -> Result<Self> {
         let target = output.check()?;
-        let failed = |source| Error::Io {
-            path: output.path().to_owned(),
-            action: "be created",
-            source,
-        };
+        let failed = |source| Error::of_path(output.path(), "be created", source);
         remove_abandoned(folder(&target));
         let temporary = builder().tempfile_in(folder(&target)).map_err(failed)?;
         remember(temporary.path());
@@ -239,6 +238,9 @@ mod tests {
             error.to_string(),
             "/no/such/folder/a.tif: cannot be created"
         );
+        let address = Output::named_here(Path::new("s3://bucket/a.tif"), Existing::Refuse);
+        let error = AtomicFile::create(&address).unwrap_err();
+        assert!(matches!(error, Error::Address { .. }));
     }
 
     #[cfg(unix)]

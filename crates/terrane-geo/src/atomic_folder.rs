@@ -5,13 +5,13 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::atomic::{ABANDONED, PREFIX, SUFFIX, remember, settle};
 use crate::output::folder;
 use crate::{Error, Existing, Result};
 
-/// Held by the process that fills a folder, and gone before the folder has its name.
+/// The ending of the file beside a temporary folder that its process holds: there before the folder, and gone after it.
 const LOCK: &str = ".lock";
 /// The ending of a folder that made room for another, while the other takes its place.
 const ASIDE: &str = ".old";
@@ -52,14 +52,16 @@ impl FolderKind {
 /// A folder that is filled under a temporary name beside its target and renamed by [`AtomicFolder::commit`].
 #[derive(Debug)]
 pub struct AtomicFolder {
+    // Removed in this order: a lock without a folder hides nothing.
     temporary: TempDir,
+    /// `None` where the file system knows no locks.
+    lock: Option<NamedTempFile>,
     /// As it was named.
     target: PathBuf,
     /// Where it lies: a link to a folder stays, and its folder is replaced.
     real_path: PathBuf,
     existing: Existing,
     kind: FolderKind,
-    lock: Option<File>,
 }
 
 impl AtomicFolder {
@@ -75,21 +77,15 @@ impl AtomicFolder {
     ) -> Result<Self> {
         let real_path = Self::check(target, existing, kind, inputs)?;
         remove_stale(folder(&real_path));
-        let failed = |source| Error::Io {
-            path: target.to_owned(),
-            action: "be created",
-            source,
-        };
-        let temporary = builder().tempdir_in(folder(&real_path)).map_err(failed)?;
-        remember(temporary.path());
-        let lock = lock(temporary.path()).map_err(failed)?;
+        let failed = |source| Error::of_path(target, "be created", source);
+        let (temporary, lock) = locked_folder(folder(&real_path)).map_err(failed)?;
         Ok(Self {
             temporary,
+            lock,
             target: target.to_owned(),
             real_path,
             existing,
             kind,
-            lock,
         })
     }
 
@@ -119,60 +115,85 @@ impl AtomicFolder {
     }
 
     /// Makes the folder appear under its name.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         let failed = |source| Error::Io {
             path: self.target.clone(),
             action: "be renamed into place",
             source,
         };
-        let new = self.temporary.path().to_owned();
-        if self.lock.take().is_some() {
-            fs::remove_file(new.join(LOCK)).map_err(failed)?;
-        }
-        for name in self.kind.files {
-            File::open(new.join(name))
-                .and_then(|file| file.sync_all())
-                .map_err(failed)?;
-        }
-        let is_there = self.real_path.exists();
-        if is_there {
+        let new = self.temporary.path();
+        sync(new).map_err(failed)?;
+        if self.real_path.exists() {
             if self.existing == Existing::Refuse {
                 return Err(Error::Exists { path: self.target });
             }
             // It may have changed since the start.
             refuse_foreign(&self.target, &self.real_path, self.kind)?;
-        }
-        if is_there {
             let permissions = fs::metadata(&self.real_path).map_err(failed)?.permissions();
-            fs::set_permissions(&new, permissions).map_err(failed)?;
+            fs::set_permissions(new, permissions).map_err(failed)?;
+            replace(new, &self.real_path).map_err(failed)?;
+        } else {
+            settle(new, || fs::rename(new, &self.real_path)).map_err(failed)?;
         }
-        let old = is_there.then(|| aside(&new));
-        // A signal waits until there is a folder under the name again.
-        settle(&new, || swap(&new, &self.real_path, old.as_deref())).map_err(failed)?;
-        // Its old name is free, and may be somebody else's by now.
-        let _ = self.temporary.keep();
-        let Some(old) = old else {
-            return Ok(());
-        };
-        remember(&old);
-        settle(&old, || fs::remove_dir_all(&old)).map_err(|source| Error::Io {
-            path: old.clone(),
-            action: "be removed, though it was replaced",
-            source,
-        })
+        // The name is in the folder around it, which is written by itself.
+        if let Ok(parent) = File::open(folder(&self.real_path)) {
+            let _ = parent.sync_all();
+        }
+        self.remove_temporary();
+        Ok(())
+    }
+
+    /// Removes what has the temporary name now: a folder that was replaced, or nothing. What cannot be removed is for whoever
+    /// makes the next folder here, who knows it by its lock.
+    fn remove_temporary(self) {
+        let path = self.temporary.keep();
+        let removed = settle(&path, || match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        });
+        if let (Err(_), Some(lock)) = (removed, self.lock) {
+            let _ = lock.keep();
+        }
     }
 }
 
-/// Renames a folder into place; what is there is renamed aside first, and back if that fails.
-fn swap(new: &Path, real_path: &Path, aside: Option<&Path>) -> io::Result<()> {
-    let Some(aside) = aside else {
-        return fs::rename(new, real_path);
-    };
-    fs::rename(real_path, aside)?;
-    fs::rename(new, real_path).inspect_err(|_| {
-        // Where this fails too, the folder is still whole under its other name.
-        let _ = fs::rename(aside, real_path);
+/// Puts a folder in the place of another, which then has its temporary name. A signal waits.
+fn replace(new: &Path, real_path: &Path) -> io::Result<()> {
+    match exchange(new, real_path) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => replace_in_steps(new, real_path),
+        outcome => outcome,
+    }
+}
+
+/// As [`replace`] where two names cannot be exchanged: the old folder has another name for a moment, and is renamed back if its
+/// place cannot be taken. A program that is killed within leaves a whole folder under that name, which nobody takes for an
+/// unfinished one.
+fn replace_in_steps(new: &Path, real_path: &Path) -> io::Result<()> {
+    let aside = aside(new);
+    settle(new, || {
+        fs::rename(real_path, &aside)?;
+        fs::rename(new, real_path).inspect_err(|_| {
+            let _ = fs::rename(&aside, real_path);
+        })
+    })?;
+    remember(new);
+    fs::rename(aside, new)
+}
+
+/// Exchanges two names at once, where the system and the file system can: "unsupported" elsewhere.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|error| match error {
+        Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => ErrorKind::Unsupported.into(),
+        _ => error.into(),
     })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
 }
 
 /// A name beside a temporary folder that nobody else takes.
@@ -182,13 +203,51 @@ fn aside(temporary: &Path) -> PathBuf {
     name.into()
 }
 
-fn builder() -> tempfile::Builder<'static, 'static> {
+/// What is in a folder. Files are opened again after a signal by themselves, folders are not.
+fn entries(path: &Path) -> io::Result<fs::ReadDir> {
+    loop {
+        match fs::read_dir(path) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Brings all files of a folder to the disk, and their names.
+fn sync(path: &Path) -> io::Result<()> {
+    for entry in entries(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync(&entry.path())?;
+        } else {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    // Some systems cannot bring a folder to the disk by itself.
+    let _ = File::open(path).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// A new temporary folder in another, and the lock beside it, which was there first.
+fn locked_folder(parent: &Path) -> io::Result<(TempDir, Option<NamedTempFile>)> {
+    let lock = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .suffix(LOCK)
+        .tempfile_in(parent)?;
+    remember(lock.path());
+    let is_held = lock.as_file().try_lock().is_ok();
+    let path = temporary_name(lock.path());
     let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX).suffix(SUFFIX);
+    builder
+        .prefix(path.file_name().unwrap_or_default())
+        .rand_bytes(0);
     // Temporary folders are private by default; a finished one should be as readable as any other.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder
+    let temporary = builder.tempdir_in(parent)?;
+    remember(temporary.path());
+    // Without a lock that holds, nobody may take the folder for one that was left behind.
+    Ok((temporary, is_held.then_some(lock)))
 }
 
 /// Where a target lies once all links are followed.
@@ -230,7 +289,7 @@ fn refuse_foreign(target: &Path, real_path: &Path, kind: FolderKind) -> Result<(
         source,
     };
     let mut names = Vec::new();
-    for entry in fs::read_dir(real_path).map_err(failed)? {
+    for entry in entries(real_path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let found = entry.file_type().map_err(failed)?;
@@ -272,19 +331,12 @@ fn refuse_inputs(target: &Path, real_path: &Path, inputs: &[&Path]) -> Result<()
     Ok(())
 }
 
-/// Locks a new folder; `None` where the file system knows no locks.
-fn lock(path: &Path) -> io::Result<Option<File>> {
-    let name = path.join(LOCK);
-    let file = File::create(&name)?;
-    if file.try_lock().is_ok() {
-        return Ok(Some(file));
-    }
-    // Without a lock that holds, nobody may take the folder for one that was left behind.
-    fs::remove_file(name)?;
-    Ok(None)
+/// The folder beside a lock.
+fn temporary_name(lock: &Path) -> PathBuf {
+    lock.with_extension(&SUFFIX[1..])
 }
 
-/// Removes the unfinished folders of processes that are gone.
+/// Removes the temporary folders of processes that are gone: those beside a lock that nobody holds, and that had time to be held.
 fn remove_stale(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -292,21 +344,27 @@ fn remove_stale(parent: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder
-            && name.starts_with(PREFIX)
-            && name.ends_with(SUFFIX)
-            && is_stale(&entry.path())
-        {
-            // Of others it may not be possible, and the new folder does not depend on it.
-            let _ = fs::remove_dir_all(entry.path());
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !(is_file && name.starts_with(PREFIX) && name.ends_with(LOCK)) {
+            continue;
+        }
+        let lock = entry.path();
+        if !is_stale(&lock) {
+            continue;
+        }
+        let unfinished = temporary_name(&lock);
+        // Of others it may not be possible, and the new folder does not depend on it.
+        let _ = fs::remove_dir_all(&unfinished);
+        // A lock stays as long as its folder.
+        if unfinished.try_exists().is_ok_and(|is_there| !is_there) {
+            let _ = fs::remove_file(lock);
         }
     }
 }
 
-/// Whether a folder has a lock that nobody holds, and had time to be locked.
-fn is_stale(path: &Path) -> bool {
-    let Ok(file) = File::open(path.join(LOCK)) else {
+/// Whether a lock is held by nobody, and had time to be.
+fn is_stale(lock: &Path) -> bool {
+    let Ok(file) = File::open(lock) else {
         return false;
     };
     let is_old = file
@@ -484,32 +542,62 @@ mod tests {
         let target = parent.path().join("set");
         make(&target, Existing::Refuse).unwrap();
         let missing = parent.path().join("gone");
-        let error = swap(&missing, &target, Some(&aside(&missing))).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert_eq!(names(parent.path()), ["set"]);
-        assert_eq!(names(&target), ["body", "head"]);
+        for replace in [replace, replace_in_steps] {
+            let error = replace(&missing, &target).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            assert_eq!(names(parent.path()), ["set"]);
+            assert_eq!(names(&target), ["body", "head"]);
+        }
+    }
+
+    #[test]
+    fn the_old_has_the_temporary_name() {
+        let parent = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| parent.path().join(name));
+        for replace in [replace, replace_in_steps] {
+            for (path, name) in [(&old, "before"), (&new, "after")] {
+                fs::create_dir(path).unwrap();
+                fs::write(path.join(name), "").unwrap();
+            }
+            replace(&new, &old).unwrap();
+            assert_eq!(names(parent.path()), ["new", "old"]);
+            assert_eq!(
+                (names(&old), names(&new)),
+                (vec!["after".into()], vec!["before".into()])
+            );
+            for path in [&old, &new] {
+                fs::remove_dir_all(path).unwrap();
+            }
+        }
     }
 
     #[test]
     fn what_a_killed_process_left_is_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let left = |name: &str, age: Duration| {
-            let folder = parent.path().join(name);
-            fs::create_dir(&folder).unwrap();
-            fs::write(folder.join("body"), "half").unwrap();
-            let lock = File::create(folder.join(LOCK)).unwrap();
+        let lock = |name: &str, age: Duration| {
+            let lock = File::create(parent.path().join(name)).unwrap();
             lock.set_modified(std::time::SystemTime::now() - age)
                 .unwrap();
             lock
         };
+        let left = |name: &str| {
+            let folder = parent.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("body"), "half").unwrap();
+        };
         let minutes = Duration::from_mins(2);
-        left(".terrane-stale.part", minutes);
-        left(".terrane-young.part", Duration::ZERO);
-        left(".terrane-set.part.old", minutes);
-        left("mine.part", minutes);
-        let held = left(".terrane-held.part", minutes);
+        lock(".terrane-stale.lock", minutes);
+        left(".terrane-stale.part");
+        lock(".terrane-alone.lock", minutes);
+        lock(".terrane-young.lock", Duration::ZERO);
+        left(".terrane-young.part");
+        let held = lock(".terrane-held.lock", minutes);
         held.lock().unwrap();
-        fs::create_dir(parent.path().join(".terrane-bare.part")).unwrap();
+        left(".terrane-held.part");
+        left(".terrane-set.part.old");
+        left("mine.part");
+        lock("mine.lock", minutes);
+        left(".terrane-bare.part");
         fs::write(parent.path().join(".terrane-file.part"), "file").unwrap();
         make(&parent.path().join("set"), Existing::Refuse).unwrap();
         assert_eq!(
@@ -517,9 +605,12 @@ mod tests {
             [
                 ".terrane-bare.part",
                 ".terrane-file.part",
+                ".terrane-held.lock",
                 ".terrane-held.part",
                 ".terrane-set.part.old",
+                ".terrane-young.lock",
                 ".terrane-young.part",
+                "mine.lock",
                 "mine.part",
                 "set"
             ]
@@ -531,7 +622,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = start(&parent.path().join("set"), Existing::Refuse, &[]).unwrap();
         let past = std::time::SystemTime::now() - Duration::from_mins(9);
-        let lock = File::open(folder.path().join(LOCK)).unwrap();
+        let lock = folder.lock.as_ref().unwrap().as_file();
         lock.set_modified(past).unwrap();
         make(&parent.path().join("other"), Existing::Refuse).unwrap();
         folder.commit().unwrap();

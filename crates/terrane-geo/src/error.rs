@@ -1,6 +1,7 @@
 //! What can go wrong with a raster, each with the file it happened to.
 
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use terrane_format::Window;
 
@@ -17,7 +18,17 @@ pub enum Error {
         action: &'static str,
         /// Why it failed.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// An address where a file of this machine is needed.
+    #[error(
+        "{path}: cannot {action}: it is an address, and only terrane files are read from those"
+    )]
+    Address {
+        /// The address.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
     },
     /// The file is not a TIFF, or is damaged.
     #[error("{path}: not a readable GeoTIFF: {reason}")]
@@ -174,6 +185,22 @@ pub enum Error {
         /// Rows of the raster.
         height: usize,
     },
+}
+
+impl Error {
+    /// What the system said of a path, which may be an address that was taken for one.
+    pub(crate) fn of_path(path: &Path, action: &'static str, source: io::Error) -> Self {
+        let path = path.to_owned();
+        let is_address = path.to_str().is_some_and(|name| name.contains("://"));
+        if is_address && source.kind() == ErrorKind::NotFound {
+            return Self::Address { path, action };
+        }
+        Self::Io {
+            path,
+            action,
+            source,
+        }
+    }
 }
 
 /// The result of reading or writing a raster.

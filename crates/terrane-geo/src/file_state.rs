@@ -19,11 +19,8 @@ pub(crate) struct FileState {
 impl FileState {
     /// The state of the file that a path leads to now.
     pub(crate) fn of(path: &Path) -> Result<Self> {
-        let metadata = std::fs::metadata(path).map_err(|source| Error::Io {
-            path: path.to_owned(),
-            action: "be read",
-            source,
-        })?;
+        let metadata =
+            std::fs::metadata(path).map_err(|source| Error::of_path(path, "be read", source))?;
         Ok(Self {
             length: metadata.len(),
             modified: metadata.modified().ok(),
@@ -114,5 +111,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(is_changed(state), "removed");
         assert!(matches!(FileState::of(&path), Err(Error::Io { .. })));
+        let error = FileState::of(Path::new("s3://bucket/dem.tif")).unwrap_err();
+        assert!(matches!(error, Error::Address { .. }));
     }
 }

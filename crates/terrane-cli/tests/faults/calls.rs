@@ -59,7 +59,9 @@ fn fault(scene: &Scene, outcome: &Outcome, kind: &str) -> Option<String> {
             (!is_said).then(|| "the journal that stays is not named".to_owned())
         }
         // What cannot be removed stays until the next program removes it.
-        Some(0) if kind == "eio" && is_kept(outcome, "part") => None,
+        Some(0) if matches!(kind, "eio" | "emfile") && scene.has_parts() => {
+            scene.fault_of_files(true, true)
+        }
         Some(0) => scene
             .fault_of_files(true, false)
             .or_else(|| (outcome.stdout != scene.stdout).then(|| "another answer".to_owned())),
@@ -123,6 +125,7 @@ fn some_calls_of_shards_fail() {
 fn some_calls_of_other_commands_fail() {
     if layer::is_there() {
         try_scenes(&scene::writing(), Extent::Quick);
+        try_scenes(&scene::others(), Extent::Quick);
         try_scenes(&scene::reading(), Extent::Quick);
     }
 }
@@ -133,6 +136,7 @@ fn every_call_fails() {
     if layer::is_there() {
         let mut scenes = Vec::from(scene::going_on());
         scenes.extend(scene::writing());
+        scenes.extend(scene::others());
         scenes.extend(scene::reading());
         try_scenes(&scenes, Extent::Full);
     }

@@ -41,6 +41,7 @@ fn fill_all(extent: Extent, points: usize) {
     }
     let mut scenes = Vec::from(scene::going_on());
     scenes.extend(scene::writing());
+    scenes.extend(scene::others());
     let mut count = 0;
     for scene in &scenes {
         count += fill(scene, extent, points);

@@ -53,7 +53,9 @@ fn kill(extent: Extent, moments: usize) {
         return;
     }
     let mut state = 0x9e37_79b9_7f4a_7c15;
-    for scene in scene::going_on() {
+    let mut scenes = Vec::from(scene::going_on());
+    scenes.push(scene::replaced_site());
+    for scene in scenes {
         let calls = kill_at_calls(&scene, extent);
         let times = kill_at_moments(&scene, moments, &mut state);
         println!(

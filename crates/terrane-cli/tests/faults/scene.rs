@@ -53,18 +53,23 @@ pub(crate) fn files(folder: &Path) -> Files {
     found
 }
 
+/// A folder with what some commands make.
+fn prepared(lines: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    // As the kernel names it.
+    let path = folder.path().canonicalize().unwrap();
+    assert_eq!(path, folder.path());
+    for line in lines {
+        let outcome = layer::run_plainly(&path, &words(line));
+        assert_eq!(outcome.code, Some(0), "{line}: {}", outcome.stderr);
+    }
+    folder
+}
+
 impl Scene {
     /// Prepares a folder by some commands, and notes what the last one does.
     fn new(name: &'static str, prepare: &[&str], line: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        // As the kernel names it.
-        let path = folder.path().canonicalize().unwrap();
-        assert_eq!(path, folder.path());
-        for line in prepare {
-            let outcome = layer::run_plainly(&path, &words(line));
-            assert_eq!(outcome.code, Some(0), "{line}: {}", outcome.stderr);
-        }
-        Self::of(name, folder, line)
+        Self::of(name, prepared(prepare), line)
     }
 
     /// A scene in a folder that is prepared.
@@ -165,7 +170,7 @@ impl Scene {
             && outcome.stderr.trim_end().lines().count() == 1
             && !outcome.stderr.contains("panicked");
         let endings = [
-            ".tif", ".trn", ".trs", "json", ".fgb", ".pmtiles", ".journal",
+            ".tif", ".trn", ".trs", "json", ".fgb", ".pmtiles", ".journal", ".site",
         ];
         if !is_sentence {
             Some("no sentence".to_owned())
@@ -189,13 +194,19 @@ impl Scene {
         fault.map(|fault| format!("run again: {fault}; {}", outcome.stderr.trim_end()))
     }
 
-    /// Makes unfinished files older than any that is still being written.
+    /// Makes unfinished files, and what says that a folder is, older than any that is still being written.
     fn age(&self) {
         let old = SystemTime::now() - Duration::from_mins(2);
-        for name in files(self.path()).keys().filter(|name| is_part(name)) {
+        let is_file = |name: &&String| is_part(name) && !name.contains(".part/");
+        for name in files(self.path()).keys().filter(is_file) {
             let file = File::options().write(true).open(self.path().join(name));
             file.unwrap().set_modified(old).unwrap();
         }
+    }
+
+    /// Whether something unfinished is there.
+    pub(crate) fn has_parts(&self) -> bool {
+        files(self.path()).keys().any(|name| is_part(name))
     }
 
     /// Whether nothing changed at all.
@@ -208,9 +219,11 @@ fn has_ending(name: &str, ending: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end == ending)
 }
 
+/// Whether something is unfinished, in an unfinished folder, or the lock of one.
 fn is_part(name: &str) -> bool {
-    let name = name.rsplit('/').next().unwrap_or(name);
-    name.starts_with(".terrane-") && has_ending(name, "part")
+    let is_part = |name: &str| has_ending(name, "part") || has_ending(name, "lock");
+    let mut parts = name.split('/');
+    parts.any(|name| name.starts_with(".terrane-") && is_part(name))
 }
 
 fn is_leftover(name: &str) -> bool {
@@ -328,6 +341,42 @@ pub(crate) fn writing() -> Vec<Scene> {
             "diff x.trn y.trn out.tif --overwrite --jobs 1",
         ),
         Scene::new("generate", &[], small),
+    ]
+}
+
+/// A folder that takes the place of another.
+pub(crate) fn replaced_site() -> Scene {
+    let small = "generate dem.tif --size 100x90 --seed 3 --jobs 1";
+    let encoded = "encode dem.tif x.trn --tile 32 --profile fast --jobs 1";
+    let old = "site y=x.trn map.site";
+    Scene::new(
+        "site --overwrite",
+        &[small, encoded, old],
+        "site x.trn map.site --overwrite",
+    )
+}
+
+/// Commands that write a folder, and those that mend a damaged file.
+pub(crate) fn others() -> [Scene; 4] {
+    let small = "generate dem.tif --size 100x90 --seed 3 --jobs 1";
+    let encoded = "encode dem.tif x.trn --tile 32 --profile fast --jobs 1";
+    let repair = |name, line| {
+        let folder = prepared(&[small, encoded]);
+        let path = folder.path().join("x.trn");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x55;
+        std::fs::write(path, bytes).unwrap();
+        Scene::of(name, folder, line)
+    };
+    [
+        Scene::new("site", &[small, encoded], "site x.trn map.site"),
+        replaced_site(),
+        repair("repair", "repair x.trn whole.trn --from dem.tif --jobs 1"),
+        repair(
+            "repair --in-place",
+            "repair x.trn --from dem.tif --in-place --jobs 1",
+        ),
     ]
 }
 

@@ -114,16 +114,7 @@ impl Repaired {
 /// whole is copied, or left as it is where it is the output.
 pub fn repair(path: &Path, repairing: &Repairing, progress: &mut Report) -> Result<Repaired> {
     let job = Job { path, repairing };
-    let damaged = LocalFile::open(path).map_err(|error| job.unreadable(error))?;
-    let start = job.read(&damaged, 0, limits::HEAD)?;
-    let (head, kind) = match salvage::head_length(&start) {
-        Some(length) => (start[..length].to_vec(), HeadRepair::Whole),
-        None => match salvage::mended_head(&start) {
-            Some(head) => (head, HeadRepair::Mended),
-            None => return job.anew(&damaged, &start, HeadRepair::Anew, progress),
-        },
-    };
-    job.in_parts(&damaged, &head, kind, progress)
+    job.run(progress).map_err(|error| job.named(error))
 }
 
 /// The work on one file.
@@ -133,6 +124,29 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
+    fn run(&self, progress: &mut Report) -> Result<Repaired> {
+        let damaged = LocalFile::open(self.path).map_err(|error| self.unreadable(error))?;
+        let start = self.read(&damaged, 0, limits::HEAD)?;
+        let (head, kind) = match salvage::head_length(&start) {
+            Some(length) => (start[..length].to_vec(), HeadRepair::Whole),
+            None => match salvage::mended_head(&start) {
+                Some(head) => (head, HeadRepair::Mended),
+                None => return self.anew(&damaged, &start, HeadRepair::Anew, progress),
+            },
+        };
+        self.in_parts(&damaged, &head, kind, progress)
+    }
+
+    /// The damaged file and the raster are named where they are read: what has no name yet is the file that is made.
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Terrain(terrane_codec::Error::Format(FormatError::Io(source))) => {
+                self.unwritable(source)
+            }
+            error => error,
+        }
+    }
+
     fn unreadable(&self, error: FormatError) -> Error {
         match error {
             FormatError::Io(source) => Error::Unreadable {
