@@ -275,13 +275,14 @@ fn a_stopped_demo_leaves_nothing_and_a_killed_one_is_cleared_away() {
     killed.wait().unwrap();
     let left = names(folder.path());
     assert!(
-        left.len() == 1 && left[0].starts_with(".terrane-"),
+        left.iter().all(|name| name.starts_with(".terrane-")),
         "{left:?}"
     );
+    let lock = left.iter().find(|name| name.ends_with(".lock"));
     // A minute passes.
     let lock = std::fs::File::options()
         .write(true)
-        .open(folder.path().join(&left[0]).join(".lock"))
+        .open(folder.path().join(lock.unwrap()))
         .unwrap();
     let past = std::time::SystemTime::now() - std::time::Duration::from_mins(2);
     lock.set_modified(past).unwrap();
