@@ -11,7 +11,7 @@
 //! numbers     of all arrays, one stream
 //! ```
 
-use safetensors::tensor::Dtype;
+use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensorError, SafeTensors};
 use terrane_format::coder::{Decoder, Encoder};
 use terrane_format::crc32c;
@@ -21,8 +21,8 @@ use crate::model::{CENTRES, FREQUENCIES, RADII, tables_of};
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"trnmodel";
-/// Numbers of a model at most.
-const MAX_NUMBERS: usize = 1 << 26;
+/// Numbers of a model at most, fifteen times those of the largest of ours. A few bytes may stand for so many.
+const MAX_NUMBERS: usize = 1 << 23;
 /// Numbers of a row of frequencies: a table, its middle in the middle.
 const FREQUENCY_ROW: usize = 32;
 
@@ -140,6 +140,12 @@ pub fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
             .sum::<usize>();
     let mut arrays: Vec<_> = file.iter().collect();
     arrays.sort_by_key(|(_, view)| view.data().as_ptr());
+    let numbers = |view: &TensorView| view.shape().iter().product::<usize>();
+    if arrays.iter().map(|(_, view)| numbers(view)).sum::<usize>() > MAX_NUMBERS {
+        return Err(Error::Missing {
+            what: format!("packed form of more than {MAX_NUMBERS} numbers"),
+        });
+    }
     let prior = Prior::new();
     let mut head = MAGIC.to_vec();
     head.extend(crc32c(bytes).to_le_bytes());
