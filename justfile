@@ -454,7 +454,7 @@ wheel:
 
 # Inputs to start fuzzing from.
 fuzz-seeds:
-    cargo run --release -p terrane-fuzz --example seeds -- conformance fuzz/corpus
+    cargo run --release -p terrane-fuzz --example seeds -- conformance crates/terrane-geo/tests/flavours fuzz/corpus
 
 # Fuzzes one kind of input for so many seconds; needs a nightly compiler and cargo-fuzz. What it finds belongs into fuzz/findings.
 fuzz kind seconds="60": fuzz-seeds
@@ -468,3 +468,22 @@ fuzz-kit dir: fuzz-seeds
     strip -o {{dir}}/any "${CARGO_TARGET_DIR:-fuzz/target}/x86_64-unknown-linux-gnu/release/any"
     cp -r fuzz/corpus/. {{dir}}/seeds
     cp fuzz/terrane.dict tools/fuzz.sh {{dir}}
+
+# How much of the code the kept inputs of fuzzing reach, by lines of each file: of the seeds, or of the corpus.tar.xz of `fuzz.sh`,
+# unpacked. Needs the compiler's own LLVM tools (rustup component add llvm-tools).
+fuzz-coverage corpus *kinds:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    tools="$(rustc --print target-libdir)/../bin"
+    [ -x "$tools/llvm-cov" ] || { echo "the compiler's LLVM tools are missing: rustup component add llvm-tools"; exit 1; }
+    target="${CARGO_TARGET_DIR:-target}/coverage"
+    mkdir -p "$target"
+    rm -f "$target"/*.profraw
+    # With a target named, build scripts are left as they are.
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTFLAGS="-C instrument-coverage" cargo build --quiet --release --target "$host" --target-dir "$target" -p terrane-fuzz --example replay
+    program="$target/$host/release/examples/replay"
+    LLVM_PROFILE_FILE="$(realpath "$target")/%p.profraw" "$program" "{{corpus}}" {{kinds}}
+    "$tools/llvm-profdata" merge --sparse "$target"/*.profraw -o "$target/all.profdata"
+    "$tools/llvm-cov" report "$program" --instr-profile="$target/all.profdata" --show-region-summary=false --show-branch-summary=false \
+        --ignore-filename-regex='/(registry|rustc|fuzz|examples)/|terrane-fuzz'

@@ -1,11 +1,12 @@
-//! Writes inputs to start fuzzing from: `seeds CONFORMANCE CORPUS` takes the golden files apart into a folder for every
-//! kind of input.
+//! Writes inputs to start fuzzing from: `seeds CONFORMANCE FLAVOURS CORPUS` takes the golden files apart into a folder for every
+//! kind of input, beside a `GeoTIFF` of every flavour.
 
 #![expect(clippy::unwrap_used, reason = "a program to prepare with")]
 
 use std::path::{Path, PathBuf};
 
 use terrane::{Checks, Destination, Plan, Profile, Resources, Settings, Split, Target};
+use terrane_context::pack;
 use terrane_format::{Layer, LocalFile, MemoryLimit, Method, ParentMask, Reader, Record};
 use terrane_fuzz::SIDE;
 use terrane_geo::{
@@ -234,7 +235,8 @@ fn requests(corpus: &Path) {
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let (golden, corpus) = (arguments.next().unwrap(), arguments.next().unwrap());
+    let mut next = || arguments.next().unwrap();
+    let (golden, flavours, corpus) = (next(), next(), next());
     for entry in std::fs::read_dir(&golden).unwrap() {
         let folder = entry.unwrap().path();
         let path = folder.join("input.trn");
@@ -252,6 +254,14 @@ fn main() {
     }
     let model = std::fs::read(golden.join("context.safetensors")).unwrap();
     keep(&corpus, "model", "context", &model);
+    keep(&corpus, "model", "packed", &pack(&model).unwrap());
+    for entry in std::fs::read_dir(&flavours).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "tif") {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            keep(&corpus, "geotiff", name, &std::fs::read(&path).unwrap());
+        }
+    }
     let folder = tempfile::tempdir().unwrap();
     small_files(&golden, folder.path(), &corpus);
     requests(&corpus);
@@ -303,6 +313,20 @@ fn main() {
             keep(&corpus, target, &format!("cut-{is_mended}"), &cut);
             let changed = [is_mended, 0, 60, 0, 1, 90, 0, 7];
             keep(&corpus, target, &format!("changed-{is_mended}"), &changed);
+        }
+    }
+    // Nothing, the end, the head, and what lies behind it, of each file.
+    for choice in 0..8 {
+        for (name, changes) in [
+            ("whole", &[0][..]),
+            ("cut", &[10]),
+            ("head", &[0, 20, 0, 7]),
+            ("torn", &[0, 20, 0, 7, 40, 0, 7]),
+            ("index", &[0, 0, 1, 7]),
+            ("records", &[0, 100, 1, 7, 0, 2, 7, 0, 3, 7]),
+        ] {
+            let input = [&[choice], changes].concat();
+            keep(&corpus, "repair", &format!("{name}-{choice}"), &input);
         }
     }
 }

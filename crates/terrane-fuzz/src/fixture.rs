@@ -1,10 +1,11 @@
-//! A small encoding that was stopped, and the shards of a plan: what journals and shards are read by.
+//! A small encoding that was stopped, the shards of a plan, and whole files: what journals, shards and damaged files are read by.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use terrane::{
-    Checks, Destination, EncodeProgress, Plan, Resources, Settings, Split, Target, shard_path,
+    Checks, Destination, EncodeProgress, Hints, Plan, Profile, Repairing, Resources, Settings,
+    Split, Target, shard_path,
 };
 use terrane_codec::Error as Stopped;
 use terrane_format::{Method, Pyramid};
@@ -12,6 +13,7 @@ use terrane_geo::{
     Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
 };
 
+use crate::mend::mend;
 use crate::mend_kept::{mend_journal, mend_shard};
 
 /// Columns and rows of the raster: two trees of the smallest tiles, one below the other.
@@ -27,6 +29,8 @@ struct Fixture {
     plan: Plan,
     pyramid: Pyramid,
     shard: Vec<u8>,
+    /// Files of the raster, and how they were encoded.
+    whole: Vec<(Settings, Vec<u8>)>,
 }
 
 type Any = Box<dyn std::error::Error>;
@@ -77,6 +81,7 @@ impl Fixture {
         let mut fixture = Self {
             pyramid: terrane::open(&whole)?.header().pyramid.clone(),
             shard: std::fs::read(made.path)?,
+            whole: Vec::new(),
             journal: Vec::new(),
             folder,
             raster,
@@ -86,6 +91,20 @@ impl Fixture {
         let stopped = fixture.encode(&mut |_| Err(Stopped::Stopped));
         drop(stopped);
         fixture.journal = std::fs::read(fixture.out().with_extension("trn.journal"))?;
+        let learned = |target| Settings {
+            method: None,
+            profile: Profile::Fast,
+            ..settings(target)
+        };
+        for settings in [
+            settings(BOUND),
+            learned(BOUND),
+            learned(Target::Lossless),
+            learned(Target::Rmse(0.3)),
+        ] {
+            let file = fixture.bytes_of(&settings)?;
+            fixture.whole.push((settings, file));
+        }
         Ok(fixture)
     }
 
@@ -97,16 +116,17 @@ impl Fixture {
         &self,
         progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
     ) -> Result<(), Any> {
-        self.encode_as(&self.out(), BOUND, progress)
+        self.encode_as(&self.out(), &settings(BOUND), progress)
     }
 
     fn encode_as(
         &self,
         out: &Path,
-        target: Target,
+        settings: &Settings,
         progress: &mut dyn FnMut(EncodeProgress) -> Result<(), Stopped>,
     ) -> Result<(), Any> {
-        let resources = Resources::default();
+        // Threads would take longer to start than they work.
+        let resources = Resources::of_jobs(1);
         let inputs = [self.raster.clone()];
         let raster = terrane_geo::open(&inputs)?;
         let destination = Destination {
@@ -114,9 +134,15 @@ impl Fixture {
             resumable: Some(&inputs),
             resources,
         };
-        let prepared = settings(target).prepare(resources.memory)?;
+        let prepared = settings.prepare(resources.memory)?;
         terrane::encode(raster.as_ref(), &prepared, destination, progress)?;
         Ok(())
+    }
+
+    fn bytes_of(&self, settings: &Settings) -> Result<Vec<u8>, Any> {
+        let out = self.folder.path().join("one.trn");
+        self.encode_as(&out, settings, &mut |_| Ok(()))?;
+        Ok(std::fs::read(out)?)
     }
 }
 
@@ -169,7 +195,7 @@ pub(crate) fn merge(data: &[u8]) {
     let out = Output::new(&path, Existing::Replace, Kind::Terrain);
     let merged = fixture
         .plan
-        .merge(&folder, &out, None, Resources::default(), &mut |_| Ok(()));
+        .merge(&folder, &out, None, Resources::of_jobs(1), &mut |_| Ok(()));
     if merged.is_ok() {
         check(&path, is_mended);
     }
@@ -179,9 +205,45 @@ pub(crate) fn merge(data: &[u8]) {
 pub(crate) fn encoded(name: &str, target: Target) -> (PathBuf, PathBuf) {
     let fixture = &*FIXTURE;
     let out = fixture.folder.path().join(name);
-    let made = fixture.encode_as(&out, target, &mut |_| Ok(()));
+    let made = fixture.encode_as(&out, &settings(target), &mut |_| Ok(()));
     made.expect("a small raster is encoded");
     (fixture.raster.clone(), out)
+}
+
+/// Repairs a file that was changed: what was written is what there was, or there is nothing. One whose checksums are right
+/// says something else, and only its repair is tried.
+pub(crate) fn repair(data: &[u8]) {
+    let fixture = &*FIXTURE;
+    let which = data.first().map_or(0, |choice| choice >> 1);
+    let (settings, whole) = &fixture.whole[usize::from(which) % fixture.whole.len()];
+    let (mut damaged, is_mended) = edited(whole, data);
+    if is_mended {
+        damaged = mend(damaged);
+    }
+    let [path, out] = ["damaged.trn", "repaired.trn"].map(|name| fixture.folder.path().join(name));
+    let _ = std::fs::remove_file(&out);
+    let written = std::fs::write(&path, damaged);
+    assert!(written.is_ok(), "a file can be written");
+    // With a head that is lost everything would be tried, which takes seconds.
+    let hints = Hints {
+        target: settings.target,
+        method: settings.method,
+        profile: Some(settings.profile),
+        effort: Some(settings.effort),
+        tile: settings.tile,
+        ..Hints::default()
+    };
+    let repairing = Repairing {
+        from: std::slice::from_ref(&fixture.raster),
+        hints,
+        out: Output::new(&out, Existing::Refuse, Kind::Terrain),
+        resources: Resources::of_jobs(1),
+    };
+    match terrane::repair(&path, &repairing, &mut |_, _, _, _| {}) {
+        Ok(_) if is_mended => {}
+        Ok(_) => assert!(std::fs::read(&out).ok().as_ref() == Some(whole)),
+        Err(_) => assert!(!out.exists()),
+    }
 }
 
 fn check(path: &Path, is_mended: bool) {
@@ -216,6 +278,17 @@ mod tests {
             mend(&fixture.pyramid, &mut changed);
             let differing = changed.iter().zip(&before).filter(|(a, b)| a != b);
             assert!(differing.count() > 20, "a hash is another now");
+        }
+    }
+    /// Damage of every file, by chance: in the head, in the index, in records, cut, with checksums that are right and wrong ones.
+    #[test]
+    fn damaged_files_are_repaired_or_refused() {
+        let mut random = terrane_codec::random::Random::new(7, 0);
+        for _ in 0..80 {
+            let length = 2 + 3 * random.below(4);
+            let mut input: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+            input[1] /= 16;
+            repair(&input);
         }
     }
 }

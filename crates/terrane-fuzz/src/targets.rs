@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use terrane::MODELS;
 use terrane_codec::{FileModel, Terrain, TerrainOptions};
-use terrane_context::{Codec, ProbabilityModel, Transform};
+use terrane_context::{Codec, ProbabilityModel, Transform, unpack};
 use terrane_format::coder::{AdaptiveBit, Decoder};
 use terrane_format::integers::{self, Prediction};
 use terrane_format::tokens::{Coding, TokenTables, Tokens, alphabet};
@@ -89,6 +89,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "shard",
         run: shard,
+    },
+    Target {
+        name: "repair",
+        run: repair,
     },
     Target {
         name: "points",
@@ -306,8 +310,12 @@ fn tokens(data: &[u8]) {
     }
 }
 
-/// A model of the context codec, which then decodes something.
+/// A model of the context codec, as it is or packed, which then decodes something.
 fn model(data: &[u8]) {
+    let Ok(data) = unpack(data.to_vec()) else {
+        return;
+    };
+    let data = data.as_slice();
     let _ = MODELS.load(data, MEMORY);
     if let Ok(model) = ProbabilityModel::from_bytes(data)
         && model.network.widths.trunk <= 32
@@ -356,14 +364,17 @@ fn geotiff(data: &[u8]) {
     let Ok(raster) = terrane_geo::open(&[file.path()]) else {
         return;
     };
-    let info = raster.info();
-    let window = Window {
-        column: 0,
-        row: 0,
-        width: info.width().min(ACROSS),
-        height: info.height().min(ACROSS),
-    };
-    let _ = raster.read(0, window);
+    let levels = &raster.info().levels;
+    for level in [0, levels.len() - 1] {
+        let (width, height) = levels[level];
+        let window = Window {
+            column: 0,
+            row: 0,
+            width: width.min(ACROSS),
+            height: height.min(ACROSS),
+        };
+        let _ = raster.read(level, window);
+    }
 }
 
 /// A plan of shards.
@@ -381,6 +392,11 @@ fn journal(data: &[u8]) {
 /// A shard that is merged.
 fn shard(data: &[u8]) {
     fixture::merge(data);
+}
+
+/// A damaged file, which is repaired.
+fn repair(data: &[u8]) {
+    fixture::repair(data);
 }
 
 /// A table of points.
