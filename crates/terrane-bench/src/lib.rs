@@ -16,7 +16,7 @@ pub use codecs::CodecError;
 pub use error::{Error, Result};
 pub use files::{Options as FileOptions, files};
 pub use paper::{PAGE as PAPER_PAGE, paper, tally};
-pub use runs::{Settings, Size};
+pub use runs::{Settings, Size, methods};
 pub use suite::{Options, Part, run};
 pub use tables::{Fitting, Passes};
 

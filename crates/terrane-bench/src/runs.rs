@@ -23,7 +23,7 @@ use crate::tables::ptq::Quantised;
 use crate::{Error, Result};
 
 /// The names of all methods with tokens, in the order of the paper's table.
-pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
+pub fn methods() -> impl Iterator<Item = &'static str> {
     let with_tokens = Method::ALL.iter().filter(|method| method.has_tokens());
     with_tokens.map(|method| method.name())
 }
@@ -43,6 +43,8 @@ pub enum Size {
 /// How networks that are not there yet are trained, and on what all are measured.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// Names of the methods that tables of methods have rows of.
+    pub methods: Vec<&'static str>,
     /// Size of the networks.
     pub size: Size,
     /// Steps of every training.

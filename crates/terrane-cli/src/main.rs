@@ -145,7 +145,7 @@ enum Command {
     #[cfg(feature = "lab")]
     Eval(eval::Arguments),
     #[cfg(feature = "lab")]
-    Bench(bench::Arguments),
+    Bench(Box<bench::Arguments>),
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Diagnose(diagnose::Command),

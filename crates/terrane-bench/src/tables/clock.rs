@@ -11,7 +11,7 @@ use terrane_train::measure::mean_and_deviation;
 use terrane_train::memory::NetworkMemory;
 
 use super::paper;
-use crate::runs::{Runs, Variant, methods};
+use crate::runs::{Runs, Variant};
 use crate::{Error, Result};
 
 /// How many passes are made.
@@ -60,7 +60,7 @@ pub(crate) fn times(runs: &mut Runs, passes: Passes) -> Result<Arc<Vec<Time>>> {
     let heights = runs.dataset.heights(tile)?;
     let side = runs.dataset.side();
     let mut times = Vec::new();
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let config = runs.config(&Variant::plain(method))?;
         runs.settings.memory.require_network(&config.method)?;
         // Time does not depend on what the weights are.

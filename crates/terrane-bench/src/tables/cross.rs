@@ -8,7 +8,7 @@ use terrane_train::evaluate::evaluate;
 use terrane_train::measure::{TileMeasures, mean};
 
 use crate::Result;
-use crate::runs::{Runs, Variant, methods};
+use crate::runs::{Runs, Variant};
 
 /// Tiles of one source that are measured at most, spread over it: large rasters would drown small ones.
 const MAX_TILES: usize = 4;
@@ -38,7 +38,7 @@ pub(crate) fn cross_source(runs: &mut Runs, split: &str) -> Result<(Vec<Table>, 
     ]
     .map(|(name, title, group)| Table::new(name, title, &note, columns(group)));
     let mut curves = Vec::new();
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let run = runs.get(&Variant::plain(method))?;
         let Some(model) = run.model(runs.device, runs.settings.memory)? else {
             continue;

@@ -4,7 +4,7 @@ use terrane_report::table::{Cell, Column, Table};
 
 use super::paper;
 use crate::Result;
-use crate::runs::{Run, Runs, Variant, methods};
+use crate::runs::{Run, Runs, Variant};
 
 /// Columns of quality that several tables share, ours and then the paper's.
 pub(crate) fn quality_columns() -> Vec<Column> {
@@ -50,7 +50,7 @@ pub(crate) fn headline(runs: &mut Runs) -> Result<Table> {
     ];
     columns.extend(quality_columns());
     let mut table = Table::new("headline", "Four methods", QUALITY_NOTE, columns);
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let run = runs.get(&Variant::plain(method))?;
         let account = run
             .config
@@ -109,7 +109,7 @@ pub(crate) fn envelope(runs: &mut Runs) -> Result<Table> {
         note,
         columns,
     );
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let run = runs.get(&Variant::plain(method))?;
         let (summary, mean) = (&run.summary, &run.summary.mean);
         table.row(vec![

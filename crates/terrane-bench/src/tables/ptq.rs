@@ -16,7 +16,7 @@ use terrane_train::measure::{TileMeasures, mean, measure};
 
 use super::paper;
 use crate::codecs::{Curve, Point};
-use crate::runs::{Runs, Variant, methods};
+use crate::runs::{Runs, Variant};
 use crate::{Error, Result};
 
 /// One tile at one width.
@@ -98,7 +98,7 @@ pub(crate) fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
     ];
     let mut table = Table::new("ptq", "Quantised tokens", note, columns);
     let mut curves = Vec::new();
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let run = runs.get(&Variant::plain(method))?;
         let Some(widths) = quantised(runs, method)? else {
             continue;
@@ -167,7 +167,7 @@ pub(crate) fn ptq(runs: &mut Runs) -> Result<(Table, Figure)> {
 /// The curves of all methods whose weights are here, to stand beside those of codecs.
 pub(crate) fn curves(runs: &mut Runs) -> Result<Vec<Curve>> {
     let mut curves = Vec::new();
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let Some(model) = trained(runs, method)? else {
             continue;
         };

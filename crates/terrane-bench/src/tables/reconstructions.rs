@@ -7,7 +7,7 @@ use terrane_train::evaluate::numbers_of;
 
 use super::regimes::thirds;
 use crate::Result;
-use crate::runs::{Runs, Variant, methods};
+use crate::runs::{Runs, Variant};
 
 /// Pictures of the middle tile of every regime, by all methods whose weights are here.
 pub(crate) fn reconstructions(runs: &mut Runs) -> Result<Vec<Figure>> {
@@ -23,7 +23,7 @@ pub(crate) fn reconstructions(runs: &mut Runs) -> Result<Vec<Figure>> {
         let tile = tiles[part[part.len() / 2]];
         let heights = runs.dataset.heights(tile)?;
         let mut surfaces = vec![("source".to_owned(), heights.clone())];
-        for method in methods() {
+        for &method in &runs.settings.methods {
             let run = runs.get(&Variant::plain(method))?;
             if let Some(model) = run.model(runs.device, runs.settings.memory)? {
                 let decoded = decode(runs, &model, &run.config, &heights)?;

@@ -6,7 +6,7 @@ use terrane_train::measure::{Regimes, mean, mean_seams, split_regimes};
 
 use super::paper;
 use crate::Result;
-use crate::runs::{Run, Runs, Variant, methods};
+use crate::runs::{Run, Runs, Variant};
 
 /// Runs whose seams are compared.
 const SEAM_RUNS: [(&str, &[&str]); 5] = [
@@ -46,7 +46,7 @@ pub(crate) fn regimes(runs: &mut Runs) -> Result<Table> {
     ];
     let mut table = Table::new("regimes", "Flat, hilly and rugged", note, columns);
     let thirds = thirds(runs)?;
-    for method in methods() {
+    for &method in &runs.settings.methods {
         let run = runs.get(&Variant::plain(method))?;
         let paper = paper::REGIMES.iter().find(|(name, _)| *name == method);
         let parts = [

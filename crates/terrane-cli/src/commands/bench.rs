@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 use terrane_bench::{
-    Fitting, Options, PAPER_PAGE, Part, Passes, Settings, Size, paper, run as measure, tally,
+    Fitting, Options, PAPER_PAGE, Part, Passes, Settings, Size, methods, paper, run as measure,
+    tally,
 };
 use terrane_networks::methods::Precision;
 use terrane_report::Report;
@@ -54,6 +56,9 @@ pub(crate) struct Arguments {
     /// Split with terrain of other kinds.
     #[arg(long, value_name = "SPLIT", default_value = "other")]
     other_split: String,
+    /// Methods that tables of methods have rows of; all where none is given.
+    #[arg(long = "method", value_name = "METHOD", value_parser = PossibleValuesParser::new(methods()))]
+    methods: Vec<String>,
     /// Size of networks that are trained here.
     #[arg(long, value_enum, default_value_t = SizeName::Small)]
     size: SizeName,
@@ -186,6 +191,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     parts.dedup();
     let options = Options {
         settings: Settings {
+            methods: methods()
+                .filter(|&name| {
+                    let chosen = &arguments.methods;
+                    chosen.is_empty() || chosen.iter().any(|method| method == name)
+                })
+                .collect(),
             size: match arguments.size {
                 SizeName::Small => Size::Small,
                 SizeName::Paper => Size::Paper,
