@@ -288,6 +288,22 @@ mod tests {
     }
 
     #[test]
+    fn a_few_bytes_do_not_stand_for_much_memory() {
+        // One array of weights, of so many numbers.
+        let of = |count: usize| {
+            let mut bytes = [MAGIC.as_slice(), &[0; 8], &[1, 0], &[0, 0, 1]].concat();
+            bytes.extend((count as u32).to_le_bytes());
+            bytes.extend([0; 24]);
+            bytes
+        };
+        let clock = std::time::Instant::now();
+        for count in [MAX_NUMBERS + 1, u32::MAX as usize] {
+            assert!(unpack(of(count)).is_err());
+        }
+        assert!(clock.elapsed().as_secs() < 5, "refused before it is read");
+    }
+
+    #[test]
     fn damage_is_an_error() {
         let packed = pack(MODEL).unwrap();
         for length in (0..packed.len()).step_by(packed.len() / 40) {
