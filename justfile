@@ -231,7 +231,7 @@ test-machines:
 
 # Times of one tile through the context codec's profiles.
 bench:
-    cargo bench -p terrane --bench tile
+    cargo bench -p terrane-codec --bench tile
 
 # The program without burn: every command that it has, and what it says of files of tokens.
 test-light:
