@@ -235,13 +235,13 @@ fn main() -> ExitCode {
         #[cfg(not(feature = "lab"))]
         Command::Other(words) => Err(commands::absent(&words)),
     };
+    // What is taken away under the hands of a command is no fault of it, and is taken away whole.
+    while IS_STOPPED.load(Ordering::Acquire) {
+        std::thread::park();
+    }
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What is taken away under the hands of a command is no fault of it.
-            while IS_STOPPED.load(Ordering::Acquire) {
-                std::thread::park();
-            }
             complain("terrane", &sentence(&error));
             ExitCode::from(if error.is::<CheckFailed>() { 1 } else { 2 })
         }

@@ -21,7 +21,7 @@ use crate::model::{CENTRES, FREQUENCIES, RADII, tables_of};
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"trnmodel";
-/// Numbers of a model at most, sixteen times those of the largest of ours. A few bytes may stand for so many.
+/// Numbers of a model at most, sixteen times those of the largest of ours. A few bytes may stand for so many, and each takes 16 for a moment.
 const MAX_NUMBERS: usize = 1 << 23;
 /// Numbers of a row of frequencies: a table, its middle in the middle.
 const FREQUENCY_ROW: usize = 32;

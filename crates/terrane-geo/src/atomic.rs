@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tempfile::NamedTempFile;
@@ -14,6 +15,10 @@ use crate::{Error, Result};
 /// What the names of unfinished files and folders start and end with.
 pub(crate) const PREFIX: &str = ".terrane-";
 pub(crate) const SUFFIX: &str = ".part";
+/// The ending of a folder that is being removed.
+pub(crate) const GONE: &str = ".gone.part";
+/// The ending of the file beside a temporary folder that its process holds: there before the folder, and gone after it.
+pub(crate) const LOCK: &str = ".lock";
 /// A program that makes something unfinished locks it at once; what has no lock and is older has lost its program.
 pub(crate) const ABANDONED: Duration = Duration::from_mins(1);
 
@@ -22,20 +27,73 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Removes every file that is not complete yet; for the end of a program by a signal.
 pub fn remove_unfinished() {
-    let unfinished =
-        std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner));
+    let all = std::mem::take(&mut *unfinished());
     // The last name first: a folder goes before its lock.
-    for path in unfinished.into_iter().rev() {
+    for path in all.into_iter().rev() {
         // The program is ending: there is nobody left to tell.
         let _ = if path.is_dir() {
-            // Under another name nobody adds to it while it is removed.
-            let gone = path.with_extension("gone.part");
+            // Under another name nobody adds to it while it is removed, and whoever comes next knows what it is.
+            let gone = path.with_extension(&GONE[1..]);
             let is_renamed = std::fs::rename(&path, &gone).is_ok();
-            std::fs::remove_dir_all(if is_renamed { gone } else { path })
+            remove_folder(if is_renamed { &gone } else { &path })
+        } else if has_ending(&path, LOCK) && folder_beside(&path).exists() {
+            Ok(())
         } else {
             std::fs::remove_file(path)
         };
     }
+}
+
+/// Removes a folder and all that is in it, if it is there, also one that nothing may be removed from.
+pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
+    let remove = || match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    };
+    remove().or_else(|error| {
+        if error.kind() != ErrorKind::PermissionDenied {
+            return Err(error);
+        }
+        let mut permissions = std::fs::metadata(path)?.permissions();
+        unlock(&mut permissions);
+        std::fs::set_permissions(path, permissions)?;
+        remove()
+    })
+}
+
+#[cfg(unix)]
+fn unlock(permissions: &mut std::fs::Permissions) {
+    use std::os::unix::fs::PermissionsExt;
+    permissions.set_mode(permissions.mode() | 0o700);
+}
+
+#[cfg(not(unix))]
+fn unlock(permissions: &mut std::fs::Permissions) {
+    permissions.set_readonly(false);
+}
+
+/// The folder that a lock is for.
+pub(crate) fn folder_beside(lock: &Path) -> PathBuf {
+    lock.with_extension(&SUFFIX[1..])
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.as_os_str()
+        .as_encoded_bytes()
+        .ends_with(ending.as_bytes())
+}
+
+/// Whether a file is locked by nobody, and had time to be.
+pub(crate) fn is_abandoned(path: &Path) -> bool {
+    // Where locks go over a network, only a file that is open for writing can be locked alone.
+    let Ok(file) = File::options().read(true).write(true).open(path) else {
+        return false;
+    };
+    let is_old = file
+        .metadata()
+        .and_then(|found| found.modified())
+        .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED));
+    is_old && file.try_lock().is_ok()
 }
 
 /// Removes unfinished files of programs that were killed before they could.
@@ -49,14 +107,9 @@ pub fn remove_abandoned(folder: &Path) {
         if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
             continue;
         }
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && age().is_some_and(|age| age > ABANDONED) {
-            // Whoever still writes it holds the lock.
-            let is_free = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
-            if is_free {
-                let _ = std::fs::remove_file(entry.path());
-            }
+        if is_file && is_abandoned(&entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }
@@ -117,7 +170,7 @@ impl AtomicFile {
             Existing::Refuse => temporary.persist_noclobber(&target).map(drop),
         });
         outcome.map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::Exists { path },
+            ErrorKind::AlreadyExists => Error::Exists { path },
             _ => Error::Io {
                 path,
                 action: "be renamed into place",
@@ -154,10 +207,12 @@ pub fn refuse_existing(target: &Path, existing: Existing) -> Result<()> {
 
 /// Notes what a signal is to remove.
 pub(crate) fn remember(path: &Path) {
-    UNFINISHED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(path.to_owned());
+    unfinished().insert(path.to_owned());
+}
+
+/// What a signal is to remove. A signal waits for whoever holds it.
+pub(crate) fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does what finishes something unfinished; a signal waits for it.
@@ -165,7 +220,7 @@ pub(crate) fn settle<T, E>(
     path: &Path,
     finish: impl FnOnce() -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
-    let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut unfinished = unfinished();
     let outcome = finish()?;
     unfinished.remove(path);
     Ok(outcome)

@@ -5,14 +5,14 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
 
-use crate::atomic::{ABANDONED, PREFIX, SUFFIX, remember, settle};
+use crate::atomic::{
+    GONE, LOCK, PREFIX, folder_beside, is_abandoned, remember, remove_folder, settle, unfinished,
+};
 use crate::output::folder;
 use crate::{Error, Existing, Result};
 
-/// The ending of the file beside a temporary folder that its process holds: there before the folder, and gone after it.
-const LOCK: &str = ".lock";
 /// The ending of a folder that made room for another, while the other takes its place.
 const ASIDE: &str = ".old";
 
@@ -52,10 +52,7 @@ impl FolderKind {
 /// A folder that is filled under a temporary name beside its target and renamed by [`AtomicFolder::commit`].
 #[derive(Debug)]
 pub struct AtomicFolder {
-    // Removed in this order: a lock without a folder hides nothing.
-    temporary: TempDir,
-    /// `None` where the file system knows no locks.
-    lock: Option<NamedTempFile>,
+    temporary: Temporary,
     /// As it was named.
     target: PathBuf,
     /// Where it lies: a link to a folder stays, and its folder is replaced.
@@ -78,10 +75,9 @@ impl AtomicFolder {
         let real_path = Self::check(target, existing, kind, inputs)?;
         remove_stale(folder(&real_path));
         let failed = |source| Error::of_path(target, "be created", source);
-        let (temporary, lock) = locked_folder(folder(&real_path)).map_err(failed)?;
+        let temporary = Temporary::create(folder(&real_path)).map_err(failed)?;
         Ok(Self {
             temporary,
-            lock,
             target: target.to_owned(),
             real_path,
             existing,
@@ -111,7 +107,7 @@ impl AtomicFolder {
 
     /// The folder while it is being filled.
     pub fn path(&self) -> &Path {
-        self.temporary.path()
+        &self.temporary.path
     }
 
     /// Makes the folder appear under its name.
@@ -121,17 +117,21 @@ impl AtomicFolder {
             action: "be renamed into place",
             source,
         };
-        let new = self.temporary.path();
+        let new = self.path();
         sync(new).map_err(failed)?;
         if self.real_path.exists() {
             if self.existing == Existing::Refuse {
                 return Err(Error::Exists { path: self.target });
             }
-            // It may have changed since the start.
-            refuse_foreign(&self.target, &self.real_path, self.kind)?;
+            // It may have changed since the start, and may change until it has another name.
+            let check = |old: &Path| refuse_foreign(&self.target, old, self.kind);
+            check(&self.real_path)?;
             let permissions = fs::metadata(&self.real_path).map_err(failed)?.permissions();
             fs::set_permissions(new, permissions).map_err(failed)?;
-            replace(new, &self.real_path).map_err(failed)?;
+            replace(new, &self.real_path, &check).map_err(|error| match error {
+                Refused::System(source) => failed(source),
+                Refused::Old(error) => error,
+            })?;
         } else {
             settle(new, || fs::rename(new, &self.real_path)).map_err(failed)?;
         }
@@ -139,45 +139,103 @@ impl AtomicFolder {
         if let Ok(parent) = File::open(folder(&self.real_path)) {
             let _ = parent.sync_all();
         }
-        self.remove_temporary();
+        // What was replaced has the temporary name now, and goes with it.
         Ok(())
     }
+}
 
-    /// Removes what has the temporary name now: a folder that was replaced, or nothing. What cannot be removed is for whoever
-    /// makes the next folder here, who knows it by its lock.
-    fn remove_temporary(self) {
-        let path = self.temporary.keep();
-        let removed = settle(&path, || match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            outcome => outcome,
-        });
-        if let (Err(_), Some(lock)) = (removed, self.lock) {
+/// A folder under a temporary name, and the lock beside it. Whatever has the name in the end is removed; what cannot be is for
+/// whoever makes the next folder here, who knows it by its lock.
+#[derive(Debug)]
+struct Temporary {
+    path: PathBuf,
+    /// `None` where the file system knows no locks, and nobody may take the folder for one that was left behind.
+    lock: Option<NamedTempFile>,
+}
+
+impl Temporary {
+    fn create(parent: &Path) -> io::Result<Self> {
+        // A signal finds both or neither.
+        let mut unfinished = unfinished();
+        let lock = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .suffix(LOCK)
+            .tempfile_in(parent)?;
+        let is_held = lock.as_file().try_lock().is_ok();
+        let path = folder_beside(lock.path());
+        fs::create_dir(&path)?;
+        unfinished.insert(lock.path().to_owned());
+        unfinished.insert(path.clone());
+        let lock = is_held.then_some(lock);
+        Ok(Self { path, lock })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let removed = settle(&self.path, || remove_folder(&self.path));
+        if let (Err(_), Some(lock)) = (removed, self.lock.take()) {
             let _ = lock.keep();
         }
     }
 }
 
+/// Why a folder was not replaced.
+#[derive(Debug)]
+enum Refused {
+    /// It may not be.
+    Old(Error),
+    /// It could not be.
+    System(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// What a folder must pass that makes room for another, once nobody comes to it by its name.
+type Check<'a> = &'a dyn Fn(&Path) -> Result<()>;
+
 /// Puts a folder in the place of another, which then has its temporary name. A signal waits.
-fn replace(new: &Path, real_path: &Path) -> io::Result<()> {
+fn replace(new: &Path, real_path: &Path, check: Check<'_>) -> std::result::Result<(), Refused> {
+    let held = unfinished();
     match exchange(new, real_path) {
-        Err(error) if error.kind() == ErrorKind::Unsupported => replace_in_steps(new, real_path),
-        outcome => outcome,
+        Ok(()) => check(new).map_err(|error| match exchange(new, real_path) {
+            Ok(()) => Refused::Old(error),
+            Err(error) => Refused::System(error),
+        }),
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            drop(held);
+            replace_in_steps(new, real_path, check)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
 /// As [`replace`] where two names cannot be exchanged: the old folder has another name for a moment, and is renamed back if its
 /// place cannot be taken. A program that is killed within leaves a whole folder under that name, which nobody takes for an
 /// unfinished one.
-fn replace_in_steps(new: &Path, real_path: &Path) -> io::Result<()> {
+fn replace_in_steps(
+    new: &Path,
+    real_path: &Path,
+    check: Check<'_>,
+) -> std::result::Result<(), Refused> {
     let aside = aside(new);
     settle(new, || {
         fs::rename(real_path, &aside)?;
-        fs::rename(new, real_path).inspect_err(|_| {
-            let _ = fs::rename(&aside, real_path);
-        })
+        check(&aside)
+            .map_err(Refused::Old)
+            .and_then(|()| Ok(fs::rename(new, real_path)?))
+            .inspect_err(|_| {
+                let _ = fs::rename(&aside, real_path);
+            })
     })?;
     remember(new);
-    fs::rename(aside, new)
+    // The new one is in its place, whatever becomes of the old.
+    let _ = fs::rename(aside, new);
+    Ok(())
 }
 
 /// Exchanges two names at once, where the system and the file system can: "unsupported" elsewhere.
@@ -220,34 +278,17 @@ fn sync(path: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             sync(&entry.path())?;
         } else {
-            File::open(entry.path())?.sync_all()?;
+            // Windows brings nothing to the disk that is open for reading alone.
+            File::options()
+                .read(true)
+                .write(cfg!(windows))
+                .open(entry.path())?
+                .sync_all()?;
         }
     }
     // Some systems cannot bring a folder to the disk by itself.
     let _ = File::open(path).and_then(|folder| folder.sync_all());
     Ok(())
-}
-
-/// A new temporary folder in another, and the lock beside it, which was there first.
-fn locked_folder(parent: &Path) -> io::Result<(TempDir, Option<NamedTempFile>)> {
-    let lock = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .suffix(LOCK)
-        .tempfile_in(parent)?;
-    remember(lock.path());
-    let is_held = lock.as_file().try_lock().is_ok();
-    let path = temporary_name(lock.path());
-    let mut builder = tempfile::Builder::new();
-    builder
-        .prefix(path.file_name().unwrap_or_default())
-        .rand_bytes(0);
-    // Temporary folders are private by default; a finished one should be as readable as any other.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    let temporary = builder.tempdir_in(parent)?;
-    remember(temporary.path());
-    // Without a lock that holds, nobody may take the folder for one that was left behind.
-    Ok((temporary, is_held.then_some(lock)))
 }
 
 /// Where a target lies once all links are followed.
@@ -331,47 +372,35 @@ fn refuse_inputs(target: &Path, real_path: &Path, inputs: &[&Path]) -> Result<()
     Ok(())
 }
 
-/// The folder beside a lock.
-fn temporary_name(lock: &Path) -> PathBuf {
-    lock.with_extension(&SUFFIX[1..])
-}
-
-/// Removes the temporary folders of processes that are gone: those beside a lock that nobody holds, and that had time to be held.
+/// Removes the temporary folders of processes that are gone: those beside a lock that nobody holds, and that had time to be held,
+/// and those that were being removed.
 fn remove_stale(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
     };
+    // Of others it may not be possible, and the new folder does not depend on it.
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if !(is_file && name.starts_with(PREFIX) && name.ends_with(LOCK)) {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        if !name.starts_with(PREFIX) {
             continue;
         }
-        let lock = entry.path();
-        if !is_stale(&lock) {
-            continue;
+        if kind.is_dir() && name.ends_with(GONE) {
+            let _ = remove_folder(&path);
         }
-        let unfinished = temporary_name(&lock);
-        // Of others it may not be possible, and the new folder does not depend on it.
-        let _ = fs::remove_dir_all(&unfinished);
         // A lock stays as long as its folder.
-        if unfinished.try_exists().is_ok_and(|is_there| !is_there) {
-            let _ = fs::remove_file(lock);
+        if kind.is_file()
+            && name.ends_with(LOCK)
+            && is_abandoned(&path)
+            && remove_folder(&folder_beside(&path)).is_ok()
+        {
+            let _ = fs::remove_file(path);
         }
     }
-}
-
-/// Whether a lock is held by nobody, and had time to be.
-fn is_stale(lock: &Path) -> bool {
-    let Ok(file) = File::open(lock) else {
-        return false;
-    };
-    let is_old = file
-        .metadata()
-        .and_then(|found| found.modified())
-        .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED));
-    is_old && file.try_lock().is_ok()
 }
 
 #[cfg(test)]
@@ -543,11 +572,52 @@ mod tests {
         make(&target, Existing::Refuse).unwrap();
         let missing = parent.path().join("gone");
         for replace in [replace, replace_in_steps] {
-            let error = replace(&missing, &target).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::NotFound);
+            let refused = replace(&missing, &target, &|_| Ok(())).unwrap_err();
+            assert!(
+                matches!(refused, Refused::System(error) if error.kind() == ErrorKind::NotFound)
+            );
             assert_eq!(names(parent.path()), ["set"]);
             assert_eq!(names(&target), ["body", "head"]);
         }
+    }
+
+    #[test]
+    fn what_came_at_the_last_moment_is_put_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| parent.path().join(name));
+        for (path, name) in [(&old, "before"), (&new, "after")] {
+            fs::create_dir(path).unwrap();
+            fs::write(path.join(name), "").unwrap();
+        }
+        let refuse = |path: &Path| {
+            assert_eq!(names(path), ["before"]);
+            refuse_foreign(&old, path, KIND)
+        };
+        for replace in [replace, replace_in_steps] {
+            let refused = replace(&new, &old, &refuse).unwrap_err();
+            assert!(matches!(refused, Refused::Old(Error::Foreign { .. })));
+            assert_eq!(
+                (names(&old), names(&new)),
+                (vec!["before".into()], vec!["after".into()])
+            );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_nothing_may_be_removed_from_is_replaced() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("set");
+        make(&target, Existing::Refuse).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o555)).unwrap();
+        for _ in 0..2 {
+            make(&target, Existing::Replace).unwrap();
+            assert_eq!(names(parent.path()), ["set"]);
+            let mode = fs::metadata(&target).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o555);
+        }
+        remove_folder(&target).unwrap();
     }
 
     #[test]
@@ -559,7 +629,7 @@ mod tests {
                 fs::create_dir(path).unwrap();
                 fs::write(path.join(name), "").unwrap();
             }
-            replace(&new, &old).unwrap();
+            replace(&new, &old, &|_| Ok(())).unwrap();
             assert_eq!(names(parent.path()), ["new", "old"]);
             assert_eq!(
                 (names(&old), names(&new)),
@@ -598,6 +668,7 @@ mod tests {
         left("mine.part");
         lock("mine.lock", minutes);
         left(".terrane-bare.part");
+        left(".terrane-going.gone.part");
         fs::write(parent.path().join(".terrane-file.part"), "file").unwrap();
         make(&parent.path().join("set"), Existing::Refuse).unwrap();
         assert_eq!(
@@ -622,7 +693,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = start(&parent.path().join("set"), Existing::Refuse, &[]).unwrap();
         let past = std::time::SystemTime::now() - Duration::from_mins(9);
-        let lock = folder.lock.as_ref().unwrap().as_file();
+        let lock = folder.temporary.lock.as_ref().unwrap().as_file();
         lock.set_modified(past).unwrap();
         make(&parent.path().join("other"), Existing::Refuse).unwrap();
         folder.commit().unwrap();

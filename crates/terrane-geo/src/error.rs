@@ -192,7 +192,11 @@ impl Error {
     pub(crate) fn of_path(path: &Path, action: &'static str, source: io::Error) -> Self {
         let path = path.to_owned();
         let is_address = path.to_str().is_some_and(|name| name.contains("://"));
-        if is_address && source.kind() == ErrorKind::NotFound {
+        let is_unknown = matches!(
+            source.kind(),
+            ErrorKind::NotFound | ErrorKind::InvalidFilename
+        );
+        if is_address && is_unknown {
             return Self::Address { path, action };
         }
         Self::Io {

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// Split with terrain of other kinds.
     #[arg(long, value_name = "SPLIT", default_value = "other")]
     other_split: String,
-    /// Methods that tables of methods have rows of; all where none is given.
+    /// Methods that tables of methods have rows of, but for flops and the paper's; all where none is given.
     #[arg(long = "method", value_name = "METHOD", value_parser = PossibleValuesParser::new(methods()))]
     methods: Vec<String>,
     /// Size of networks that are trained here.

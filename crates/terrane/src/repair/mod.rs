@@ -31,6 +31,8 @@ use crate::{Error, Result};
 /// How near the errors of a repaired file must be to those that its head states, as a part of them: they are summed up in
 /// another order.
 const SAME: f64 = 1e-9;
+/// Bytes of the damaged file that are held at a time while it is copied.
+const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// What a file is repaired from, and where the result goes.
 #[derive(Debug, Clone)]
@@ -206,7 +208,10 @@ impl Job<'_> {
             length: found != bytes,
         };
         let mut file = AtomicFile::create(&self.repairing.out)?;
-        self.copy(file.file(), bytes)?;
+        self.copy(damaged, found.min(bytes), file.file())?;
+        file.file()
+            .set_len(bytes)
+            .map_err(|source| self.unwritable(source))?;
         write_at(file.file(), 0, head).map_err(|source| self.unwritable(source))?;
         let trees = Trees::find(self, file.file(), progress)?;
         if !trees.repair(self, damaged, file.file(), &mut repaired, progress)? {
@@ -221,15 +226,15 @@ impl Job<'_> {
         Ok(repaired)
     }
 
-    /// Copies the damaged file, and cuts it or fills it up to its length.
-    fn copy(&self, out: &mut File, bytes: u64) -> Result<()> {
-        let mut from = File::open(self.path).map_err(|source| Error::Unreadable {
-            path: self.path.to_owned(),
-            source,
-        })?;
-        std::io::copy(&mut from, out)
-            .and_then(|_| out.set_len(bytes))
-            .map_err(|source| self.unwritable(source))
+    /// Copies so many bytes of the damaged file.
+    fn copy(&self, damaged: &LocalFile, bytes: u64, out: &mut File) -> Result<()> {
+        for offset in (0..bytes).step_by(COPIED_AT_ONCE) {
+            let length = (bytes - offset).min(COPIED_AT_ONCE as u64) as usize;
+            let part = self.read(damaged, offset, length)?;
+            out.write_all(&part)
+                .map_err(|source| self.unwritable(source))?;
+        }
+        Ok(())
     }
 
     /// A file that is being written, as one that is read.
