@@ -50,6 +50,18 @@ fn is_kept(outcome: &Outcome, ending: &str) -> bool {
     })
 }
 
+/// Whether the call that failed was on something with a temporary name, or in it.
+fn is_on_unfinished(outcome: &Outcome) -> bool {
+    outcome.touched().is_some_and(|call| {
+        let mut names = call.path.iter().map(|name| name.to_string_lossy());
+        names.any(|name| name.starts_with(".terrane-"))
+    })
+}
+
+fn another_answer(scene: &Scene, outcome: &Outcome) -> Option<String> {
+    (outcome.stdout != scene.stdout).then(|| "another answer".to_owned())
+}
+
 /// What is wrong after a fault.
 fn fault(scene: &Scene, outcome: &Outcome, kind: &str) -> Option<String> {
     match outcome.code {
@@ -59,12 +71,18 @@ fn fault(scene: &Scene, outcome: &Outcome, kind: &str) -> Option<String> {
             (!is_said).then(|| "the journal that stays is not named".to_owned())
         }
         // What cannot be removed stays until the next program removes it.
-        Some(0) if matches!(kind, "eio" | "emfile") && scene.has_parts() => {
-            scene.fault_of_files(true, true)
+        Some(0)
+            if matches!(kind, "eio" | "emfile")
+                && is_on_unfinished(outcome)
+                && scene.has_parts() =>
+        {
+            scene
+                .fault_of_files(true, true)
+                .or_else(|| another_answer(scene, outcome))
         }
         Some(0) => scene
             .fault_of_files(true, false)
-            .or_else(|| (outcome.stdout != scene.stdout).then(|| "another answer".to_owned())),
+            .or_else(|| another_answer(scene, outcome)),
         _ if INVISIBLE.contains(&kind) => Some("it should have gone unnoticed".to_owned()),
         Some(2) => Scene::fault_of_words(outcome)
             .or_else(|| scene.fault_of_files(false, false))
