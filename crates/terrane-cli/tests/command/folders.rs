@@ -278,7 +278,8 @@ fn a_stopped_demo_leaves_nothing_and_a_killed_one_is_cleared_away() {
         left.iter().all(|name| name.starts_with(".terrane-")),
         "{left:?}"
     );
-    let lock = left.iter().find(|name| name.ends_with(".lock"));
+    let is_lock = |name: &&String| Path::new(name).extension().is_some_and(|end| end == "lock");
+    let lock = left.iter().find(is_lock);
     // A minute passes.
     let lock = std::fs::File::options()
         .write(true)
