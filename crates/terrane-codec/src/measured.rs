@@ -100,16 +100,22 @@ impl Measured {
         bytes
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+    /// What was measured of so many pixels at most; `None` where it cannot have been.
+    pub(crate) fn from_bytes(bytes: &[u8; Self::BYTES], most: u64) -> Option<Self> {
         let eight = |at: usize| std::array::from_fn(|index| bytes[8 * at + index]);
         let number = |at: usize| f64::from_le_bytes(eight(at));
-        Self {
+        let measured = Self {
             pixels: u64::from_le_bytes(eight(0)),
             squares: number(1),
             max_error_m: number(2),
             lowest_m: number(3),
             highest_m: number(4),
-        }
+        };
+        let is_possible = measured.pixels <= most
+            && measured.squares >= 0.0
+            && measured.max_error_m >= 0.0
+            && (measured.pixels == 0 || measured.lowest_m <= measured.highest_m);
+        is_possible.then_some(measured)
     }
 
     fn of_overview(&self) -> OverviewStatistics {
@@ -172,6 +178,49 @@ impl MeasuredLevels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_have_been_measured_is_refused() {
+        let mut measured = Measured::default();
+        let read = |measured: Measured| Measured::from_bytes(&measured.to_bytes(), 4);
+        assert!(read(measured).is_some());
+        measured.add(1.0, 1.5);
+        let found = read(measured).unwrap();
+        assert_eq!(
+            (found.pixels, found.squares, found.max_error_m),
+            (1, 0.25, 0.5)
+        );
+        assert_eq!((found.lowest_m, found.highest_m), (1.5, 1.5));
+        for pixels in [5, u64::MAX] {
+            assert!(read(Measured { pixels, ..measured }).is_none());
+        }
+        for wrong in [f64::NAN, -1.0] {
+            let squares = wrong;
+            assert!(
+                read(Measured {
+                    squares,
+                    ..measured
+                })
+                .is_none()
+            );
+            let max_error_m = wrong;
+            assert!(
+                read(Measured {
+                    max_error_m,
+                    ..measured
+                })
+                .is_none()
+            );
+            let highest_m = wrong;
+            assert!(
+                read(Measured {
+                    highest_m,
+                    ..measured
+                })
+                .is_none()
+            );
+        }
+    }
 
     #[test]
     fn of_zeros_the_lowest_is_below_zero_in_any_order() {

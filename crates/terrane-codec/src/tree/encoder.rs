@@ -63,6 +63,7 @@ impl EncodedTree {
             return None;
         }
         let mut tiles = Vec::with_capacity(places.len());
+        let most = u64::from(pyramid.side()).pow(2);
         for (place, entry) in places.into_iter().zip(entries.chunks_exact(ENTRY)) {
             let length = u32::from_le_bytes(std::array::from_fn(|at| entry[at]));
             let (record, after) = rest.split_at_checked(length as usize)?;
@@ -72,7 +73,7 @@ impl EncodedTree {
             }
             tiles.push(EncodedTile {
                 bytes: record.to_vec(),
-                measured: Measured::from_bytes(&std::array::from_fn(|at| entry[4 + at])),
+                measured: Measured::from_bytes(&std::array::from_fn(|at| entry[4 + at]), most)?,
             });
         }
         rest.is_empty().then_some(Self { number, tiles })
