@@ -24,7 +24,8 @@ for setting in "${@:5}"; do settings+=(--set "$setting"); done
 device=${DEVICE:-cuda} preset=${PRESET:-huvr-siren} fit=${FIT:-1000}
 run=$out/run results=$out/results
 case $preset in
-    huvr-siren | huvr-siren-small) ;;
+    huvr-siren) size=paper ;;
+    huvr-siren-small) size=small ;;
     *) echo "PRESET=$preset: the tables are those of huvr-siren or huvr-siren-small" && exit 2 ;;
 esac
 # Time in which a part that is told to end does so.
@@ -79,8 +80,6 @@ keep dataset.txt "$terrane" dataset info "$tiles"
 tables=$out/tables
 mkdir -p "$tables/runs"
 ln -sfn "$run" "$tables/runs/huvr-siren"
-size=paper
-case $preset in *-small) size=small ;; esac
 table() {
     [ -e "$results/$1.csv" ] && return
     part "$1" "$terrane" bench "$1" --data "$tiles" --out "$tables" --device "$device" --size "$size" "${@:2}"

@@ -195,30 +195,16 @@ mod tests {
             assert!(read(Measured { pixels, ..measured }).is_none());
         }
         for wrong in [f64::NAN, -1.0] {
-            let squares = wrong;
-            assert!(
-                read(Measured {
-                    squares,
-                    ..measured
-                })
-                .is_none()
-            );
-            let max_error_m = wrong;
-            assert!(
-                read(Measured {
-                    max_error_m,
-                    ..measured
-                })
-                .is_none()
-            );
-            let highest_m = wrong;
-            assert!(
-                read(Measured {
-                    highest_m,
-                    ..measured
-                })
-                .is_none()
-            );
+            let parts: [fn(&mut Measured) -> &mut f64; 3] = [
+                |measured| &mut measured.squares,
+                |measured| &mut measured.max_error_m,
+                |measured| &mut measured.highest_m,
+            ];
+            for part in parts {
+                let mut measured = measured;
+                *part(&mut measured) = wrong;
+                assert!(read(measured).is_none());
+            }
         }
     }
 

@@ -36,7 +36,9 @@ pub fn remove_unfinished() {
             let gone = path.with_extension(&GONE[1..]);
             let is_renamed = std::fs::rename(&path, &gone).is_ok();
             remove_folder(if is_renamed { &gone } else { &path })
-        } else if has_ending(&path, LOCK) && folder_beside(&path).exists() {
+        } else if path.extension().is_some_and(|end| end == &LOCK[1..])
+            && folder_beside(&path).exists()
+        {
             Ok(())
         } else {
             std::fs::remove_file(path)
@@ -55,32 +57,26 @@ pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
             return Err(error);
         }
         let mut permissions = std::fs::metadata(path)?.permissions();
-        unlock(&mut permissions);
+        allow_removal(&mut permissions);
         std::fs::set_permissions(path, permissions)?;
         remove()
     })
 }
 
 #[cfg(unix)]
-fn unlock(permissions: &mut std::fs::Permissions) {
+fn allow_removal(permissions: &mut std::fs::Permissions) {
     use std::os::unix::fs::PermissionsExt;
     permissions.set_mode(permissions.mode() | 0o700);
 }
 
 #[cfg(not(unix))]
-fn unlock(permissions: &mut std::fs::Permissions) {
+fn allow_removal(permissions: &mut std::fs::Permissions) {
     permissions.set_readonly(false);
 }
 
 /// The folder that a lock is for.
 pub(crate) fn folder_beside(lock: &Path) -> PathBuf {
     lock.with_extension(&SUFFIX[1..])
-}
-
-fn has_ending(path: &Path, ending: &str) -> bool {
-    path.as_os_str()
-        .as_encoded_bytes()
-        .ends_with(ending.as_bytes())
 }
 
 /// Whether a file is locked by nobody, and had time to be.
@@ -130,7 +126,7 @@ impl AtomicFile {
         let failed = |source| Error::of_path(output.path(), "be created", source);
         remove_abandoned(folder(&target));
         let temporary = builder().tempfile_in(folder(&target)).map_err(failed)?;
-        remember(temporary.path());
+        unfinished().insert(temporary.path().to_owned());
         // A file system without locks leaves an abandoned file where it is, or a slow one to be taken for abandoned only
         // where it was not touched for a minute.
         let _ = temporary.as_file().try_lock();
@@ -203,11 +199,6 @@ pub fn refuse_existing(target: &Path, existing: Existing) -> Result<()> {
         });
     }
     Ok(())
-}
-
-/// Notes what a signal is to remove.
-pub(crate) fn remember(path: &Path) {
-    unfinished().insert(path.to_owned());
 }
 
 /// What a signal is to remove. A signal waits for whoever holds it.

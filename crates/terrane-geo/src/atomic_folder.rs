@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::atomic::{
-    GONE, LOCK, PREFIX, folder_beside, is_abandoned, remember, remove_folder, settle, unfinished,
+    GONE, LOCK, PREFIX, folder_beside, is_abandoned, remove_folder, settle, unfinished,
 };
 use crate::output::folder;
 use crate::{Error, Existing, Result};
@@ -128,10 +128,7 @@ impl AtomicFolder {
             check(&self.real_path)?;
             let permissions = fs::metadata(&self.real_path).map_err(failed)?.permissions();
             fs::set_permissions(new, permissions).map_err(failed)?;
-            replace(new, &self.real_path, &check).map_err(|error| match error {
-                Refused::System(source) => failed(source),
-                Refused::Old(error) => error,
-            })?;
+            replace(new, &self.real_path, &check).map_err(failed)??;
         } else {
             settle(new, || fs::rename(new, &self.real_path)).map_err(failed)?;
         }
@@ -180,62 +177,43 @@ impl Drop for Temporary {
     }
 }
 
-/// Why a folder was not replaced.
-#[derive(Debug)]
-enum Refused {
-    /// It may not be.
-    Old(Error),
-    /// It could not be.
-    System(io::Error),
-}
-
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
 /// What a folder must pass that makes room for another, once nobody comes to it by its name.
 type Check<'a> = &'a dyn Fn(&Path) -> Result<()>;
 
-/// Puts a folder in the place of another, which then has its temporary name. A signal waits.
-fn replace(new: &Path, real_path: &Path, check: Check<'_>) -> std::result::Result<(), Refused> {
-    let held = unfinished();
+/// Puts a folder in the place of another, which then has its temporary name; or leaves both where they are and gives what the
+/// check said of the other. A signal waits.
+fn replace(new: &Path, real_path: &Path, check: Check<'_>) -> io::Result<Result<()>> {
+    let _held = unfinished();
     match exchange(new, real_path) {
-        Ok(()) => check(new).map_err(|error| match exchange(new, real_path) {
-            Ok(()) => Refused::Old(error),
-            Err(error) => Refused::System(error),
-        }),
+        Ok(()) => {
+            let checked = check(new);
+            if checked.is_err() && exchange(new, real_path).is_err() {
+                // It is not ours to remove.
+                fs::rename(new, aside(new))?;
+            }
+            Ok(checked)
+        }
         Err(error) if error.kind() == ErrorKind::Unsupported => {
-            drop(held);
             replace_in_steps(new, real_path, check)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
 /// As [`replace`] where two names cannot be exchanged: the old folder has another name for a moment, and is renamed back if its
 /// place cannot be taken. A program that is killed within leaves a whole folder under that name, which nobody takes for an
 /// unfinished one.
-fn replace_in_steps(
-    new: &Path,
-    real_path: &Path,
-    check: Check<'_>,
-) -> std::result::Result<(), Refused> {
+fn replace_in_steps(new: &Path, real_path: &Path, check: Check<'_>) -> io::Result<Result<()>> {
     let aside = aside(new);
-    settle(new, || {
-        fs::rename(real_path, &aside)?;
-        check(&aside)
-            .map_err(Refused::Old)
-            .and_then(|()| Ok(fs::rename(new, real_path)?))
-            .inspect_err(|_| {
-                let _ = fs::rename(&aside, real_path);
-            })
-    })?;
-    remember(new);
-    // The new one is in its place, whatever becomes of the old.
-    let _ = fs::rename(aside, new);
-    Ok(())
+    fs::rename(real_path, &aside)?;
+    let outcome = match check(&aside) {
+        Ok(()) => fs::rename(new, real_path).map(Ok),
+        refused => Ok(refused),
+    };
+    let is_replaced = matches!(outcome, Ok(Ok(())));
+    // Whatever becomes of the old, the new is in its place or it is not.
+    let _ = fs::rename(aside, if is_replaced { new } else { real_path });
+    outcome
 }
 
 /// Exchanges two names at once, where the system and the file system can: "unsupported" elsewhere.
@@ -572,10 +550,8 @@ mod tests {
         make(&target, Existing::Refuse).unwrap();
         let missing = parent.path().join("gone");
         for replace in [replace, replace_in_steps] {
-            let refused = replace(&missing, &target, &|_| Ok(())).unwrap_err();
-            assert!(
-                matches!(refused, Refused::System(error) if error.kind() == ErrorKind::NotFound)
-            );
+            let error = replace(&missing, &target, &|_| Ok(())).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound);
             assert_eq!(names(parent.path()), ["set"]);
             assert_eq!(names(&target), ["body", "head"]);
         }
@@ -594,8 +570,8 @@ mod tests {
             refuse_foreign(&old, path, KIND)
         };
         for replace in [replace, replace_in_steps] {
-            let refused = replace(&new, &old, &refuse).unwrap_err();
-            assert!(matches!(refused, Refused::Old(Error::Foreign { .. })));
+            let refused = replace(&new, &old, &refuse).unwrap();
+            assert!(matches!(refused, Err(Error::Foreign { .. })));
             assert_eq!(
                 (names(&old), names(&new)),
                 (vec!["before".into()], vec!["after".into()])
@@ -629,7 +605,7 @@ mod tests {
                 fs::create_dir(path).unwrap();
                 fs::write(path.join(name), "").unwrap();
             }
-            replace(&new, &old, &|_| Ok(())).unwrap();
+            replace(&new, &old, &|_| Ok(())).unwrap().unwrap();
             assert_eq!(names(parent.path()), ["new", "old"]);
             assert_eq!(
                 (names(&old), names(&new)),

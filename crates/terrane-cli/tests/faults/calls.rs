@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::layer::Outcome;
+use crate::scene::is_part;
 use crate::{Extent, Scene, layer, scene};
 
 /// What must go unnoticed.
@@ -50,16 +51,10 @@ fn is_kept(outcome: &Outcome, ending: &str) -> bool {
     })
 }
 
-/// Whether the call that failed was on something with a temporary name, or in it.
-fn is_on_unfinished(outcome: &Outcome) -> bool {
-    outcome.touched().is_some_and(|call| {
-        let mut names = call.path.iter().map(|name| name.to_string_lossy());
-        names.any(|name| name.starts_with(".terrane-"))
-    })
-}
-
-fn another_answer(scene: &Scene, outcome: &Outcome) -> Option<String> {
-    (outcome.stdout != scene.stdout).then(|| "another answer".to_owned())
+/// Whether the call that failed was on something unfinished, or in it.
+fn is_on_part(outcome: &Outcome) -> bool {
+    let call = outcome.touched();
+    call.is_some_and(|call| is_part(&call.path.to_string_lossy()))
 }
 
 /// What is wrong after a fault.
@@ -70,19 +65,13 @@ fn fault(scene: &Scene, outcome: &Outcome, kind: &str) -> Option<String> {
             let is_said = outcome.stderr.contains("cannot be removed");
             (!is_said).then(|| "the journal that stays is not named".to_owned())
         }
-        // What cannot be removed stays until the next program removes it.
-        Some(0)
-            if matches!(kind, "eio" | "emfile")
-                && is_on_unfinished(outcome)
-                && scene.has_parts() =>
-        {
+        Some(0) => {
+            // What cannot be removed stays until the next program removes it.
+            let may_stay = matches!(kind, "eio" | "emfile") && is_on_part(outcome);
             scene
-                .fault_of_files(true, true)
-                .or_else(|| another_answer(scene, outcome))
+                .fault_of_files(true, may_stay)
+                .or_else(|| (outcome.stdout != scene.stdout).then(|| "another answer".to_owned()))
         }
-        Some(0) => scene
-            .fault_of_files(true, false)
-            .or_else(|| another_answer(scene, outcome)),
         _ if INVISIBLE.contains(&kind) => Some("it should have gone unnoticed".to_owned()),
         Some(2) => Scene::fault_of_words(outcome)
             .or_else(|| scene.fault_of_files(false, false))

@@ -204,11 +204,6 @@ impl Scene {
         }
     }
 
-    /// Whether something unfinished is there.
-    pub(crate) fn has_parts(&self) -> bool {
-        files(self.path()).keys().any(|name| is_part(name))
-    }
-
     /// Whether nothing changed at all.
     pub(crate) fn is_untouched(&self) -> bool {
         files(self.path()) == self.before
@@ -220,7 +215,7 @@ fn has_ending(name: &str, ending: &str) -> bool {
 }
 
 /// Whether something is unfinished, in an unfinished folder, or the lock of one.
-fn is_part(name: &str) -> bool {
+pub(crate) fn is_part(name: &str) -> bool {
     let is_part = |name: &str| has_ending(name, "part") || has_ending(name, "lock");
     let mut parts = name.split('/');
     parts.any(|name| name.starts_with(".terrane-") && is_part(name))
