@@ -33,6 +33,24 @@ pub enum Error {
     /// A method's tokens do not stand for patches.
     #[error("the tokens of this method do not stand for patches; those of HUVR and HUVR+SIREN do")]
     NoPatchTokens,
+    /// Patches that a tile cannot be cut into.
+    #[error(
+        "patches of {patch} pixels do not fill a tile of {side} pixels; their side must divide it, and be 32 at most"
+    )]
+    Patch {
+        /// Side of a patch.
+        patch: usize,
+        /// Side of a tile.
+        side: usize,
+    },
+    /// Numbers that a patch does not have.
+    #[error("{numbers} numbers cannot stand for a patch of {pixels} pixels; ask for 1 to {pixels}")]
+    Numbers {
+        /// Numbers per patch.
+        numbers: usize,
+        /// Its pixels.
+        pixels: usize,
+    },
     /// Codecs could not be compared.
     #[error(transparent)]
     Codec(#[from] crate::codecs::CodecError),

@@ -77,6 +77,13 @@ impl Covariance {
         }
     }
 
+    /// The means of the variables.
+    pub(crate) fn means(&self) -> Vec<f64> {
+        let count = self.count.max(1) as f64;
+        let sums = self.origin.iter().zip(&self.sums);
+        sums.map(|(origin, sum)| origin + sum / count).collect()
+    }
+
     /// The covariances.
     pub(crate) fn matrix(&self) -> Symmetric {
         let width = self.width;
@@ -141,10 +148,17 @@ impl Symmetric {
         rest
     }
 
-    /// Eigenvalues from great to small, by Jacobi's rotations.
-    fn eigenvalues(&self) -> Vec<f64> {
+    /// Eigenvalues from great to small, each with its direction of length 1, by Jacobi's rotations.
+    pub(crate) fn principal(&self) -> Vec<(f64, Vec<f64>)> {
         let width = self.width;
         let mut matrix = self.clone();
+        let mut directions: Vec<Vec<f64>> = (0..width)
+            .map(|axis| {
+                let mut direction = vec![0.0; width];
+                direction[axis] = 1.0;
+                direction
+            })
+            .collect();
         let size = self.values.iter().map(|value| value * value).sum::<f64>();
         for _ in 0..MAX_SWEEPS {
             let beside: f64 = (0..width)
@@ -156,20 +170,27 @@ impl Symmetric {
             }
             for p in 0..width {
                 for q in p + 1..width {
-                    matrix.rotate(p, q);
+                    let Some((cosine, sine)) = matrix.rotate(p, q) else {
+                        continue;
+                    };
+                    let (head, tail) = directions.split_at_mut(q);
+                    for (a, b) in head[p].iter_mut().zip(&mut tail[0]) {
+                        (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
+                    }
                 }
             }
         }
-        let mut eigenvalues: Vec<f64> = (0..width).map(|index| matrix.at(index, index)).collect();
-        eigenvalues.sort_by(|a, b| b.total_cmp(a));
-        eigenvalues
+        let values = (0..width).map(|index| matrix.at(index, index));
+        let mut principal: Vec<(f64, Vec<f64>)> = values.zip(directions).collect();
+        principal.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        principal
     }
 
-    /// Turns the plane of two axes so that they do not covary.
-    fn rotate(&mut self, p: usize, q: usize) {
+    /// Turns the plane of two axes so that they do not covary; the cosine and sine of the turn, where there is one.
+    fn rotate(&mut self, p: usize, q: usize) -> Option<(f64, f64)> {
         let (width, beside) = (self.width, self.at(p, q));
         if beside == 0.0 {
-            return;
+            return None;
         }
         let cotangent = (self.at(q, q) - self.at(p, p)) / (2.0 * beside);
         let tangent = cotangent.signum() / (cotangent.abs() + cotangent.hypot(1.0));
@@ -188,13 +209,15 @@ impl Symmetric {
         self.values[q * width + q] = qq + tangent * beside;
         self.values[p * width + q] = 0.0;
         self.values[q * width + p] = 0.0;
+        Some((cosine, sine))
     }
 
     /// How the variance is spread.
     pub(crate) fn spectrum(&self) -> Spectrum {
         // A variance of zero comes out as rounding, and may be below it.
         let trace: f64 = (0..self.width).map(|index| self.at(index, index)).sum();
-        let mut eigenvalues = self.eigenvalues();
+        let principal = self.principal();
+        let mut eigenvalues: Vec<f64> = principal.iter().map(|(value, _)| *value).collect();
         for value in &mut eigenvalues {
             if *value <= ROUNDING * trace {
                 *value = 0.0;
@@ -245,12 +268,16 @@ mod tests {
             );
         }
         assert_eq!((spectrum.eigenvalues[3], spectrum.rank_95), (0.0, 3));
+        let means = covariance.means();
+        for (mean, expected) in means.iter().zip([1e6, 1e6, 1e6, 1e6 + 5.0]) {
+            assert!((mean - expected).abs() < 0.1, "{means:?}");
+        }
         assert!((spectrum.participation_ratio - 14.0 * 14.0 / 98.0).abs() < 0.03);
         assert_eq!(covariance.matrix().leading(1).spectrum().rank_95, 1);
     }
 
     #[test]
-    fn eigenvalues_are_exact() {
+    fn eigenvalues_and_directions_are_exact() {
         // The second difference of n points has eigenvalues 2 − 2 cos(kπ/(n+1)).
         let width = 24;
         let mut values = vec![0.0; width * width];
@@ -261,10 +288,21 @@ mod tests {
                 values[(row - 1) * width + row] = -1.0;
             }
         }
-        let eigenvalues = Symmetric { width, values }.eigenvalues();
-        for (index, value) in eigenvalues.iter().enumerate() {
+        let matrix = Symmetric { width, values };
+        let principal = matrix.principal();
+        for (index, (value, direction)) in principal.iter().enumerate() {
             let angle = (width - index) as f64 * std::f64::consts::PI / (width + 1) as f64;
             assert!((value - (2.0 - 2.0 * angle.cos())).abs() < 1e-13, "{value}");
+            for row in 0..width {
+                let product: f64 = (0..width)
+                    .map(|column| matrix.at(row, column) * direction[column])
+                    .sum();
+                assert!((product - value * direction[row]).abs() < 1e-12);
+            }
+            for (other, (_, second)) in principal.iter().enumerate() {
+                let product: f64 = direction.iter().zip(second).map(|(a, b)| a * b).sum();
+                assert!((product - f64::from(other == index)).abs() < 1e-12);
+            }
         }
     }
 

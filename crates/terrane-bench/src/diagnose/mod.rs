@@ -3,6 +3,8 @@
 mod covariance;
 mod descent;
 pub mod fit;
+pub mod linear;
+mod patches;
 pub mod presentation;
 pub mod siren;
 pub mod tokens;

@@ -7,6 +7,7 @@ use terrane_train::measure::TileMeasures;
 
 use super::Spectrum;
 use super::fit::{Fitted, Freedom};
+use super::linear::{Basis, Linear};
 use super::siren::{SirenPoint, Sirens};
 use super::tokens::{Heights, TokenStructure, Tokens};
 
@@ -85,6 +86,56 @@ pub(crate) fn curve_figure(fits: &[&Fitted]) -> Figure {
     let caption = "Mean over tiles, each at its best so far; step 0 is what the encoder gives.";
     let (x, y) = (Axis::linear("steps"), Axis::linear("PSNR dB"));
     line_chart("fit-curve", "Fitting single tiles", caption, x, y, &series)
+}
+
+impl Basis {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::PrincipalComponents => "principal components",
+            Self::Cosines => "cosines",
+        }
+    }
+}
+
+impl Linear {
+    /// What each basis holds, and its curve.
+    pub fn section(&self) -> Section {
+        let mut columns = vec![
+            Column::new("basis", "basis", 0),
+            Column::new("numbers", "numbers per patch", 0),
+        ];
+        columns.extend(measure_columns());
+        columns.push(Column::new("seam_db", "seam dB", 2));
+        let note = format!(
+            "Patches of {0}×{0} pixels, projected on a fixed basis and not rounded; no network. Principal components are those of the patches of {1} training tiles, cosines take no training. Derivatives by finite differences on both sides.",
+            self.patch, self.taught
+        );
+        let mut table = Table::new("linear", "What a linear basis holds", &note, columns);
+        for held in &self.held {
+            let mut row = vec![held.basis.name().into(), held.numbers.into()];
+            row.extend(measure_cells(&held.summary.mean));
+            row.push(held.seams.gap_db().into());
+            table.row(row);
+        }
+        let series = [Basis::PrincipalComponents, Basis::Cosines].map(|basis| {
+            let held = self.held.iter().filter(|held| held.basis == basis);
+            let points = held.map(|held| (held.numbers as f64, held.summary.mean.psnr_db));
+            Series::new(basis.name(), Style::LinePoints, points.collect())
+        });
+        Section {
+            heading: "Without a network".into(),
+            tables: vec![table],
+            figures: vec![line_chart(
+                "linear",
+                "What a linear basis holds",
+                "Mean PSNR of tiles by the numbers that each of their patches is projected on.",
+                Axis::logarithmic("numbers per patch"),
+                Axis::linear("PSNR dB"),
+                &series,
+            )],
+            ..Section::default()
+        }
+    }
 }
 
 impl TokenStructure {

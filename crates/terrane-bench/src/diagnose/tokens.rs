@@ -14,6 +14,7 @@ use terrane_train::evaluate::{Batch, numbers_of};
 use terrane_train::measure::{MeasureError, mean_and_deviation};
 
 use super::covariance::{Covariance, Spectrum, Symmetric};
+use super::patches::Patches;
 use crate::{Error, Result};
 
 /// Tiles that are encoded at once.
@@ -220,34 +221,10 @@ fn norm(token: &[f64]) -> Vec<f64> {
     centred.iter().map(|value| value * factor).collect()
 }
 
-/// A tile cut into patches.
-struct Patches<'a> {
-    heights: &'a [f32],
-    map: &'a Normalisation,
-    side: usize,
-    patch: usize,
-}
-
 impl Patches<'_> {
     /// The height that is normalised to 0, and metres of what is normalised to 1.
     fn range(&self) -> (f64, f64) {
         (self.map.low_m.into(), self.map.range_m.into())
-    }
-
-    fn positions(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
-        let across = self.side / self.patch;
-        let patch = self.patch;
-        let (top, left) = (index / across * patch, index % across * patch);
-        (0..patch * patch).map(move |pixel| (top + pixel / patch, left + pixel % patch))
-    }
-
-    fn at(&self, row: usize, column: usize) -> f64 {
-        self.heights[row * self.side + column].into()
-    }
-
-    fn pixels(&self, index: usize) -> impl Iterator<Item = f64> + Clone {
-        self.positions(index)
-            .map(|(row, column)| self.at(row, column))
     }
 
     /// The length of the gradient by central differences, one-sided at the borders of the tile.

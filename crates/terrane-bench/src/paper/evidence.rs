@@ -10,6 +10,7 @@ use terrane_train::measure::{Summary, mean};
 use terrane_train::training::checkpoint::{CONFIG, METRICS};
 
 use crate::diagnose::fit::Fitted;
+use crate::diagnose::linear::Linear;
 use crate::diagnose::tokens::TokenStructure;
 use crate::tables::clock::Time;
 use crate::tables::ptq::Quantised;
@@ -20,6 +21,7 @@ const QUANTISED: &str = "ptq.csv";
 const FITTED: &str = "fit.json";
 const FITS: &str = "amortisation.csv";
 const TOKENS: &str = "tokens.json";
+const LINEAR: &str = "linear.json";
 /// The method whose tiles a table of fits is of.
 const FITTED_METHOD: &str = "huvr-siren";
 /// A line for each run that the tables of a folder without a run are of: its path from the topmost folder.
@@ -340,6 +342,11 @@ pub(crate) fn scaling(folder: &Path) -> Result<Vec<(usize, f64)>> {
     let rows = rows::<Row>(&folder.join(SCALING))?.into_iter();
     let rows = rows.filter(|row| row.augmented == "no");
     Ok(rows.map(|row| (row.tiles, row.psnr_db)).collect())
+}
+
+/// What linear bases hold, where a folder says it.
+pub(crate) fn linear(folder: &Path) -> Result<Option<Linear>> {
+    optional(&folder.join(LINEAR))
 }
 
 /// The runs that a folder's tables are of.

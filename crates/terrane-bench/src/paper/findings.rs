@@ -8,7 +8,9 @@ use terrane_networks::methods::huvr_siren::{Config as HuvrSirenConfig, Modulatio
 use terrane_report::figure::Figure;
 use terrane_train::config::Config;
 
-use super::evidence::{Evidence, Fit, Structure, listed, named_runs, scaling, text, times};
+use super::evidence::{Evidence, Fit, Structure, linear, listed, named_runs, scaling, text, times};
+use crate::diagnose::linear::{Linear, LinearOptions};
+use crate::diagnose::{draw, linear as bases};
 use crate::runs::{Runs, Variant, methods};
 use crate::suite::Options;
 use crate::tables::amortisation::gap;
@@ -24,6 +26,8 @@ const TIMES: &str = "wall-clock.csv";
 const MAX_DEPTH: usize = 4;
 /// The run on all training tiles as they are.
 pub(super) const ALL_TILES: &str = "nall";
+/// Tiles that are enough to teach principal components of patches, of which each has many.
+const TAUGHT: usize = 1000;
 /// Two measurements of one network differ by less.
 const SAME_DB: f64 = 0.01;
 
@@ -36,6 +40,8 @@ pub(crate) struct Findings {
     pub times: Vec<(Time, String)>,
     /// PSNR by training tiles as they are, which says how many all of them are.
     pub scaling: Vec<(usize, f64)>,
+    /// What linear bases hold of the tiles.
+    pub linear: Vec<Linear>,
     /// What made the logs.
     pub machine: Option<String>,
     /// Tiles side by side.
@@ -166,6 +172,7 @@ impl Findings {
         }
         self.times.extend(times(&folder.join(TIMES))?);
         self.scaling.extend(scaling(folder)?);
+        self.linear.extend(linear(folder)?);
         let runs = named_runs(folder)?;
         if !runs.is_empty() {
             tables.push((folder.to_owned(), runs));
@@ -217,6 +224,7 @@ impl Findings {
                 });
             }
         }
+        findings.linear.push(without_network(runs)?);
         let times = clock::times(runs, options.passes)?;
         let times = times.iter().cloned();
         findings.times = times
@@ -226,14 +234,20 @@ impl Findings {
         Ok(findings)
     }
 
-    /// The best evidence of a row that has something: of the paper's size, and then of the most tiles.
+    /// The best evidence of a row that has something: of the paper's size, then of the most tiles, then of the best heights.
     pub(crate) fn best_with(
         &self,
         row: &str,
         has: impl Fn(&Evidence) -> bool,
     ) -> Option<&Evidence> {
         let all = self.runs.iter().filter(|run| run.row == row && has(run));
-        all.max_by_key(|run| (is_paper_size(run), run.tiles_seen()))
+        all.max_by(|a, b| {
+            let [a, b] = [a, b].map(|run| {
+                let seen = (is_paper_size(run), run.tiles_seen());
+                (seen, run.summary.mean.psnr_db)
+            });
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        })
     }
 
     /// The best evidence of a row.
@@ -298,6 +312,26 @@ impl Findings {
         let tiles = (paper.steps() * paper.batch) as f64;
         Ok(speed.map(|speed| tiles * work(&config) / speed / 60.0))
     }
+}
+
+/// What linear bases hold of the tiles in as many numbers as a token of the benchmark's own HUVR+SIREN has, in half and in twice
+/// as many.
+fn without_network(runs: &mut Runs) -> Result<Linear> {
+    let config = runs.get(&Variant::plain("huvr-siren"))?.config.clone();
+    let MethodConfig::HuvrSiren(method) = config.method else {
+        return Err(Error::NoPatchTokens);
+    };
+    let pixels = method.patch * method.patch;
+    let numbers = [1, 2, 4].map(|times| (method.bottleneck * times / 2).clamp(1, pixels));
+    let options = LinearOptions {
+        patch: method.patch,
+        numbers: numbers.to_vec(),
+    };
+    let dataset = &runs.dataset;
+    let options = options.check(dataset.side())?;
+    let taught = draw(&dataset.split("train"), Some(TAUGHT), 0);
+    let tiles = dataset.split(&runs.settings.split);
+    bases::linear(dataset, &taught, &tiles, &options, &mut |_, _| {})
 }
 
 /// Whether a run's network is the paper's.

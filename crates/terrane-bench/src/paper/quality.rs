@@ -1,6 +1,8 @@
 //! Errors of heights and their derivatives: the four methods, the ablation, regimes.
 
+use terrane_networks::methods::MethodConfig;
 use terrane_report::comparison::{Compared, Comparison};
+use terrane_train::evaluate::Evaluation;
 use terrane_train::measure::{TileMeasures, mean, split_regimes};
 
 use super::evidence::Evidence;
@@ -8,6 +10,7 @@ use super::findings::Findings;
 use super::number::{Measure, named, noted, why, why_if_less};
 use super::storage::payload;
 use crate::Result;
+use crate::diagnose::linear::{Basis, Linear};
 use crate::runs::methods;
 use crate::tables::paper;
 
@@ -101,6 +104,68 @@ impl Findings {
         })
     }
 
+    /// What linear bases hold of the tiles of HUVR+SIREN, in patches of its size, and how many numbers it has itself.
+    fn without_network(&self) -> Option<(&Linear, &Evidence, usize)> {
+        let run = self.best("huvr-siren")?;
+        let MethodConfig::HuvrSiren(method) = &run.config.method else {
+            return None;
+        };
+        let same = |linear: &&Linear| {
+            let mut held = linear.held.iter();
+            linear.patch == method.patch
+                && held.all(|held| are_same_tiles(&held.evaluation, &run.evaluation))
+        };
+        let linear = self.linear.iter().find(same)?;
+        Some((linear, run, method.bottleneck))
+    }
+
+    /// What as many numbers per patch hold without a network.
+    fn same_numbers_note(&self) -> String {
+        let Some((linear, run, numbers)) = self.without_network() else {
+            return String::new();
+        };
+        let held = linear.held.iter().filter(|held| held.numbers == numbers);
+        let held: Vec<String> = held
+            .map(|held| {
+                let mean = &held.summary.mean;
+                format!(
+                    "{} {:.2} dB, {:.4} m, {:.3} m/px and {:.3} m/px²",
+                    held.basis.name(),
+                    mean.psnr_db,
+                    mean.rmse_m,
+                    mean.gradient_rmse_m_per_px,
+                    mean.laplacian_rmse_m_per_px2
+                )
+            })
+            .collect();
+        if held.is_empty() {
+            return String::new();
+        }
+        format!(
+            " Without a network, {numbers} numbers for each patch of {0}×{0} pixels, as many as HUVR+SIREN has, hold of the {1} tiles: {2} (`terrane diagnose linear`; the principal components are those of training patches, and derivatives are finite differences).",
+            linear.patch,
+            run.summary.tiles,
+            held.join("; ")
+        )
+    }
+
+    /// What other counts of numbers hold without a network.
+    fn other_numbers_note(&self) -> String {
+        let Some((linear, ..)) = self.without_network() else {
+            return String::new();
+        };
+        let held = linear.held.iter();
+        let held = held.filter(|held| held.basis == Basis::PrincipalComponents);
+        let held: Vec<String> = held
+            .map(|held| format!("{:.2} dB with {}", held.summary.mean.psnr_db, held.numbers))
+            .collect();
+        format!(
+            " Without a network, principal components of patches of {0}×{0} pixels hold {1} numbers per patch.",
+            linear.patch,
+            held.join(", ")
+        )
+    }
+
     /// Errors of a row beside the paper's.
     pub(super) fn quality(
         &self,
@@ -173,9 +238,10 @@ impl Findings {
             name: "headline".into(),
             place: "Table 1".into(),
             note: format!(
-                "Means over tiles: {} test tiles in the paper. PSNR with a tile's own range as its peak; derivatives are analytic for methods of sines and finite differences for the others, compared with central differences and the 5-point Laplacian of the source. {}",
+                "Means over tiles: {} test tiles in the paper. PSNR with a tile's own range as its peak; derivatives are analytic for methods of sines and finite differences for the others, compared with central differences and the 5-point Laplacian of the source. {}{}",
                 paper::TEST_TILES,
-                self.ground_note()
+                self.ground_note(),
+                self.same_numbers_note()
             ),
             rows,
         })
@@ -229,7 +295,10 @@ impl Findings {
         Ok(Comparison {
             name: "ablation".into(),
             place: "Table 4".into(),
-            note: "Changes are those from HUVR+SIREN of the same size after the same schedule, which is the run after “against”; the paper's are those from its first row.".into(),
+            note: format!(
+                "Changes are those from HUVR+SIREN of the same size after the same schedule, which is the run after “against”; the paper's are those from its first row.{}",
+                self.other_numbers_note()
+            ),
             rows,
         })
     }
@@ -286,7 +355,8 @@ impl Findings {
         for (method, values) in paper::REGIMES {
             let run = self.best(method);
             let beside = run.zip(thirds.as_ref());
-            let same = beside.filter(|(run, (huvr, _))| are_same_tiles(run, huvr));
+            let same =
+                beside.filter(|(run, (huvr, _))| are_same_tiles(&run.evaluation, &huvr.evaluation));
             for (index, regime) in ["flat", "hilly", "rugged"].into_iter().enumerate() {
                 let third = match same {
                     Some((run, (_, thirds))) => {
@@ -347,9 +417,9 @@ impl Findings {
 }
 
 /// Whether two runs were measured on the same tiles: datasets may number them differently and round heights a little.
-fn are_same_tiles(a: &Evidence, b: &Evidence) -> bool {
-    let ranges = |run: &Evidence| -> Vec<f64> {
-        let tiles = run.evaluation.measures.iter();
+fn are_same_tiles(a: &Evaluation, b: &Evaluation) -> bool {
+    let ranges = |evaluation: &Evaluation| -> Vec<f64> {
+        let tiles = evaluation.measures.iter();
         tiles.map(|tile| tile.range_m).collect()
     };
     let (a, b) = (ranges(a), ranges(b));

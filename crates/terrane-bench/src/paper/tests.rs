@@ -16,6 +16,7 @@ use super::findings::{Findings, is_paper_size};
 use super::{PAGE, page, paper};
 use crate::diagnose::Descent;
 use crate::diagnose::fit::{Fitted, Freedom};
+use crate::diagnose::linear::{Basis, Held, Linear};
 use crate::tables::paper as numbers;
 
 const TILES: usize = 6;
@@ -230,6 +231,76 @@ fn one_number_of_the_paper_has_one_verdict() {
             (&Cell::Number(0.0655), rows[0].verdict)
         );
     }
+}
+
+#[test]
+fn what_needs_no_network_stands_beside_the_networks_of_the_same_tiles() {
+    let folder = results();
+    let held = |basis, numbers, psnr_db| {
+        let evaluation = evaluation(psnr_db);
+        Held {
+            basis,
+            numbers,
+            summary: evaluation.summary().unwrap(),
+            seams: evaluation.seams[0],
+            evaluation,
+        }
+    };
+    let mut linear = Linear {
+        patch: 16,
+        taught: 9,
+        held: vec![
+            held(Basis::PrincipalComponents, 16, 48.0),
+            held(Basis::PrincipalComponents, 32, 52.0),
+            held(Basis::Cosines, 32, 51.0),
+        ],
+    };
+    let notes = |linear: &Linear| {
+        let file = folder.path().join("some").join("linear.json");
+        std::fs::write(file, serde_json::to_string(linear).unwrap()).unwrap();
+        let findings = Findings::read(folder.path(), "test").unwrap();
+        let sections = page(&findings).unwrap().sections;
+        let mut all = sections.into_iter().flat_map(|section| section.comparisons);
+        ["Table 1", "Table 4"].map(|place| all.find(|table| table.place == place).unwrap().note)
+    };
+    let [headline, ablation] = notes(&linear);
+    for text in [
+        "32 numbers for each patch of 16×16 pixels",
+        "6 tiles",
+        "principal components 52.00 dB",
+        "cosines 51.00 dB",
+    ] {
+        assert!(headline.contains(text), "{headline}");
+    }
+    assert!(
+        ablation.contains("hold 48.00 dB with 16, 52.00 dB with 32 numbers"),
+        "{ablation}"
+    );
+    // Bases of other patches, or measured on other tiles, say nothing of these networks.
+    linear.patch = 8;
+    assert!(
+        notes(&linear)
+            .iter()
+            .all(|note| !note.contains("Without a network"))
+    );
+    linear.patch = 16;
+    linear.held[1].evaluation.measures[0].range_m += 1.0;
+    assert!(
+        notes(&linear)
+            .iter()
+            .all(|note| !note.contains("Without a network"))
+    );
+}
+
+#[test]
+fn of_equal_trainings_the_better_heights_count() {
+    let folder = results();
+    for (name, psnr_db) in [("a", 51.6), ("z", 51.4)] {
+        let config = config("huvr-siren", &[]);
+        run(&folder.path().join(name), &config, psnr_db, 320.0);
+    }
+    let findings = Findings::read(folder.path(), "test").unwrap();
+    assert_eq!(findings.best("huvr-siren").unwrap().place, "a");
 }
 
 #[test]

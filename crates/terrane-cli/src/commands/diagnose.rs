@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use burn::tensor::Device;
 use serde::Serialize;
 use terrane_bench::diagnose::fit::{FitOptions, fit_tokens, upper_bound};
+use terrane_bench::diagnose::linear::{LinearOptions, linear};
 use terrane_bench::diagnose::siren::{self, SirenOptions};
 use terrane_bench::diagnose::tokens::structure;
 use terrane_bench::diagnose::{Descent, State, draw};
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Fit(FitArguments),
     UpperBound(UpperBoundArguments),
     Tokens(TokenArguments),
+    Linear(LinearArguments),
 }
 
 /// Fit a network of sines to every tile from scratch.
@@ -162,6 +164,45 @@ pub(crate) struct TokenArguments {
     output: Output,
 }
 
+/// Project patches on a fixed basis, without any network.
+///
+/// What as many numbers per patch as a token has hold of a tile if they are its principal components, learnt from the
+/// patches of training tiles, or the coefficients of its slowest cosines, which need no training. A network has to beat
+/// both.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  terrane diagnose linear --data tiles/ --numbers 16,32,64")]
+pub(crate) struct LinearArguments {
+    /// Folder of a dataset.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Split to work on.
+    #[arg(long, default_value = "test")]
+    split: String,
+    /// Split whose patches the principal components are of.
+    #[arg(long, value_name = "SPLIT", default_value = "train")]
+    taught_by: String,
+    /// Where the random numbers start.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Number of tiles, drawn by the seed; all by default.
+    #[arg(long = "tiles", value_name = "N")]
+    count: Option<usize>,
+    /// Side of a patch in pixels.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    patch: usize,
+    /// Numbers per patch.
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_values_t = [16, 32, 64]
+    )]
+    numbers: Vec<usize>,
+    /// Folder for a page with tables and figures.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
 /// Tiles of a dataset.
 #[derive(clap::Args)]
 struct Tiles {
@@ -192,12 +233,18 @@ struct Output {
 impl Output {
     /// The device; refuses a folder for the page that is not free for it.
     fn open(&self, data: &Path) -> Result<Device> {
-        if let Some(folder) = &self.out {
-            refuse_inputs(folder, &[data])?;
-            Report::check(folder)?;
-        }
+        check_page(self.out.as_deref(), data)?;
         self.device.open()
     }
+}
+
+/// Refuses a folder for the page that is not free for it.
+fn check_page(out: Option<&Path>, data: &Path) -> Result<()> {
+    if let Some(folder) = out {
+        refuse_inputs(folder, &[data])?;
+        Report::check(folder)?;
+    }
+    Ok(())
 }
 
 /// One of so many parts.
@@ -293,11 +340,11 @@ struct Found<T> {
 
 impl<T: Serialize> Found<T> {
     /// Writes the page that was asked for, and prints the tables or the JSON.
-    fn finish(&self, sections: Vec<Section>, output: &Output, common: &Common) -> Result<()> {
+    fn finish(&self, sections: Vec<Section>, out: Option<&Path>, common: &Common) -> Result<()> {
         let tables = sections.iter().flat_map(|section| &section.tables);
         let short = tables.filter(|table| table.rows.len() <= MAX_ROWS);
         let tables: Vec<String> = short.map(Table::markdown).collect();
-        if let Some(folder) = &output.out {
+        if let Some(folder) = out {
             let model = self.model.as_deref().unwrap_or("none");
             let Self { split, seed, .. } = self;
             let report = Report {
@@ -321,6 +368,7 @@ pub(crate) fn run(command: &Command, common: &Common) -> Result<()> {
         Command::Fit(arguments) => run_fit(arguments, common),
         Command::UpperBound(arguments) => run_upper_bound(arguments, common),
         Command::Tokens(arguments) => run_tokens(arguments, common),
+        Command::Linear(arguments) => run_linear(arguments, common),
     }
 }
 
@@ -352,7 +400,7 @@ fn run_siren(arguments: &SirenArguments, common: &Common) -> Result<()> {
     drop(see);
     let sections = vec![result.section()];
     let found = arguments.tiles.found(None, result);
-    found.finish(sections, &arguments.output, common)
+    found.finish(sections, arguments.output.out.as_deref(), common)
 }
 
 fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
@@ -372,7 +420,7 @@ fn run_fit(arguments: &FitArguments, common: &Common) -> Result<()> {
     drop(see);
     let sections = vec![result.section()];
     let found = arguments.tiles.found(Some(config.name), result);
-    found.finish(sections, &arguments.output, common)
+    found.finish(sections, arguments.output.out.as_deref(), common)
 }
 
 fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<()> {
@@ -388,7 +436,7 @@ fn run_upper_bound(arguments: &UpperBoundArguments, common: &Common) -> Result<(
     drop(see);
     let sections = vec![result.section()];
     let found = arguments.tiles.found(Some(config.name), result);
-    found.finish(sections, &arguments.output, common)
+    found.finish(sections, arguments.output.out.as_deref(), common)
 }
 
 fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
@@ -413,7 +461,40 @@ fn run_tokens(arguments: &TokenArguments, common: &Common) -> Result<()> {
         seed: *seed,
         result,
     };
-    found.finish(sections, &arguments.output, common)
+    found.finish(sections, arguments.output.out.as_deref(), common)
+}
+
+fn run_linear(arguments: &LinearArguments, common: &Common) -> Result<()> {
+    let LinearArguments {
+        data,
+        split,
+        taught_by,
+        seed,
+        count,
+        patch,
+        numbers,
+        out,
+    } = arguments;
+    check_page(out.as_deref(), data)?;
+    let (dataset, tiles) = open(data, split, *count, *seed)?;
+    let (_, taught) = open(data, taught_by, None, *seed)?;
+    let options = LinearOptions {
+        patch: *patch,
+        numbers: numbers.clone(),
+    };
+    let options = options.check(dataset.side())?;
+    let mut progress = Progress::new("projecting", common.progress);
+    let mut see = |done: usize, all: usize| progress.at(done as u64, all as u64, "tiles");
+    let result = linear(&dataset, &taught, &tiles, &options, &mut see)?;
+    drop(progress);
+    let sections = vec![result.section()];
+    let found = Found {
+        model: None,
+        split: split.clone(),
+        seed: *seed,
+        result,
+    };
+    found.finish(sections, out.as_deref(), common)
 }
 
 /// Shows how far a descent is.

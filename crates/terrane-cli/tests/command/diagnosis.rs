@@ -87,6 +87,26 @@ fn a_model_and_its_tiles_are_diagnosed() {
         siren["tiles"][0]["measures"]["psnr_db"].as_f64().unwrap() > 0.0,
         "{siren}"
     );
+
+    let linear = [
+        "linear",
+        "--patch",
+        "32",
+        "--numbers",
+        "32,8",
+        "--json",
+        "--out",
+        "bases",
+    ];
+    let linear = json(&diagnose(&linear));
+    let held = linear["held"].as_array().unwrap();
+    let of = |index: usize, key: &str| held[index]["summary"][key].as_f64().unwrap();
+    assert_eq!((held.len(), &held[1]["numbers"]), (4, &32.into()));
+    assert_eq!(held[2]["basis"], "cosines");
+    assert!(of(1, "psnr_db") > of(0, "psnr_db") && of(3, "psnr_db") > of(2, "psnr_db"));
+    for name in ["report.html", "linear.csv", "linear.svg"] {
+        assert!(folder.path().join("bases").join(name).exists(), "{name}");
+    }
 }
 
 #[test]
@@ -107,6 +127,16 @@ fn faults_of_a_diagnosis_are_explained() {
         layers.contains("--layers must be from 1 to 1024, and is 0"),
         "{layers}"
     );
+    let linear = ["diagnose", "linear", "--data", "tiles"];
+    let patch = attempt(&[&linear[..], &["--patch", "12"]].concat());
+    assert!(
+        patch.contains("patches of 12 pixels do not fill a tile"),
+        "{patch}"
+    );
+    let numbers = attempt(&[&linear[..], &["--numbers", "16,257"]].concat());
+    assert!(numbers.contains("ask for 1 to 256"), "{numbers}");
+    let taught = attempt(&[&linear[..], &["--taught-by", "unseen"]].concat());
+    assert!(taught.contains("there is no split \"unseen\""), "{taught}");
     let model = attempt(&["diagnose", "fit", "nowhere", "--data", "tiles"]);
     assert!(model.contains("nowhere: cannot be read"), "{model}");
 }

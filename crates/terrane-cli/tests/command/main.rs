@@ -251,6 +251,7 @@ fn help_has_examples() {
         vec!["diagnose", "fit"],
         vec!["diagnose", "upper-bound"],
         vec!["diagnose", "tokens"],
+        vec!["diagnose", "linear"],
     ] {
         let mut arguments = command.clone();
         arguments.push("--help");
