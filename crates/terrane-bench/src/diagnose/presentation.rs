@@ -110,7 +110,7 @@ impl Linear {
             "Patches of {0}×{0} pixels, projected on a fixed basis and not rounded; no network. Principal components are those of the patches of {1} training tiles, cosines take no training. Derivatives by finite differences on both sides.",
             self.patch, self.taught
         );
-        let mut table = Table::new("linear", "What a linear basis holds", &note, columns);
+        let mut table = Table::new("bases", "What a linear basis holds", &note, columns);
         for held in &self.held {
             let mut row = vec![held.basis.name().into(), held.numbers.into()];
             row.extend(measure_cells(&held.summary.mean));
@@ -126,7 +126,7 @@ impl Linear {
             heading: "Without a network".into(),
             tables: vec![table],
             figures: vec![line_chart(
-                "linear",
+                "bases",
                 "What a linear basis holds",
                 "Mean PSNR of tiles by the numbers that each of their patches is projected on.",
                 Axis::logarithmic("numbers per patch"),

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use terrane_codec::Normalisation;
 use terrane_codec::random::Random;
 use terrane_networks::methods::{Method, MethodConfig, Model, Precision};
 use terrane_train::config::Config;
@@ -360,6 +359,7 @@ fn overlap(a: &[BTreeSet<usize>], b: &[BTreeSet<usize>]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use terrane_codec::Normalisation;
     use terrane_report::Section;
     use terrane_train::fixture::{config, dataset};
 
