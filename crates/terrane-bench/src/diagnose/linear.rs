@@ -84,7 +84,7 @@ impl LinearOptions {
 }
 
 /// Patches as sums of directions around a mean.
-struct Directions {
+struct Projection {
     basis: Basis,
     mean: Vec<f64>,
     /// Each of length 1 and at right angles to the others, those that hold most first.
@@ -110,29 +110,19 @@ pub fn linear(
     let mut patches = Covariance::new(patch * patch);
     for (done, &tile) in taught.iter().enumerate() {
         let heights = dataset.heights(tile)?;
-        let cut = Patches {
-            heights: &heights,
-            map: &Normalisation::of(&heights),
-            side,
-            patch: *patch,
-        };
+        let cut = cut(&heights, side, *patch);
         for index in 0..cut.count() {
             patches.add(cut.normalised(index));
         }
         progress(done + 1, all);
     }
-    let bases = [Directions::principal(&patches), Directions::cosines(*patch)];
+    let bases = [Projection::principal(&patches), Projection::cosines(*patch)];
     let mut evaluations = vec![vec![Evaluation::default(); numbers.len()]; bases.len()];
     for (done, &tile) in tiles.iter().enumerate() {
         let heights = dataset.heights(tile)?;
-        let cut = Patches {
-            heights: &heights,
-            map: &Normalisation::of(&heights),
-            side,
-            patch: *patch,
-        };
+        let cut = cut(&heights, side, *patch);
         for (basis, evaluations) in bases.iter().zip(&mut evaluations) {
-            for (held, evaluation) in basis.project(&cut, numbers).iter().zip(evaluations) {
+            for (held, evaluation) in basis.held(&cut, numbers).iter().zip(evaluations) {
                 evaluation.tiles.push(tile);
                 evaluation
                     .measures
@@ -163,7 +153,17 @@ pub fn linear(
     })
 }
 
-impl Directions {
+/// The patches of a tile whose heights are normalised to [0, 1].
+fn cut(heights: &[f32], side: usize, patch: usize) -> Patches<'_> {
+    Patches {
+        heights,
+        map: Normalisation::of(heights),
+        side,
+        patch,
+    }
+}
+
+impl Projection {
     fn principal(patches: &Covariance) -> Self {
         let principal = patches.matrix().principal();
         Self {
@@ -200,7 +200,7 @@ impl Directions {
     }
 
     /// A tile in metres after each of some counts of numbers per patch, from few to many.
-    fn project(&self, tile: &Patches, numbers: &[usize]) -> Vec<Vec<f32>> {
+    fn held(&self, tile: &Patches, numbers: &[usize]) -> Vec<Vec<f32>> {
         let most = numbers.last().copied().unwrap_or(0);
         let mut held = vec![vec![0.0; tile.heights.len()]; numbers.len()];
         for index in 0..tile.count() {
@@ -298,14 +298,9 @@ mod tests {
                 (5.0 + 3.0 * wave(pixel / side)) as f32
             })
             .collect();
-        let tile = Patches {
-            heights: &heights,
-            map: &Normalisation::of(&heights),
-            side,
-            patch: 16,
-        };
+        let tile = cut(&heights, side, 16);
         // The constant, two of one wave's half, its mixture, and then the wave down the rows.
-        let held = Directions::cosines(16).project(&tile, &[4, 6]);
+        let held = Projection::cosines(16).held(&tile, &[4, 6]);
         let error = |held: &[f32]| {
             let errors = held.iter().zip(&heights).map(|(a, b)| (a - b).abs());
             errors.fold(0.0, f32::max)

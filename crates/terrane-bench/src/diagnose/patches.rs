@@ -7,7 +7,7 @@ pub(super) struct Patches<'a> {
     /// Its heights in metres.
     pub heights: &'a [f32],
     /// How they are normalised.
-    pub map: &'a Normalisation,
+    pub map: Normalisation,
     /// Its side in pixels.
     pub side: usize,
     /// The side of a patch, which divides it.

@@ -136,7 +136,7 @@ pub fn structure(
         for ((heights, map), tokens) in batch.heights.iter().zip(&batch.maps).zip(tokens) {
             let cut = Patches {
                 heights,
-                map,
+                map: *map,
                 side: dataset.side(),
                 patch,
             };
@@ -410,7 +410,7 @@ mod tests {
             .collect();
         let cut = Patches {
             heights: &heights,
-            map: &Normalisation::of(&heights),
+            map: Normalisation::of(&heights),
             side: 8,
             patch: 4,
         };
