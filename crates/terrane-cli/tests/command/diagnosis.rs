@@ -105,7 +105,7 @@ fn a_model_and_its_tiles_are_diagnosed() {
     assert_eq!(held[2]["basis"], "cosines");
     assert!(of(1, "psnr_db") > of(0, "psnr_db") && of(3, "psnr_db") > of(2, "psnr_db"));
     for name in ["report.html", "bases.csv", "bases.svg"] {
-        assert!(folder.path().join("linear").join(name).exists(), "{name}");
+        assert!(folder.path().join("bases").join(name).exists(), "{name}");
     }
 }
 
