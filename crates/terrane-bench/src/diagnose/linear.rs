@@ -1,5 +1,6 @@
 //! What a fixed linear basis holds of tiles in so many numbers per patch: what a network with as many has to beat.
 
+use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
@@ -63,22 +64,18 @@ pub struct Held {
 }
 
 impl LinearOptions {
-    /// Refuses patches that do not fill a tile, and more numbers than they have pixels; sorts the numbers.
-    pub fn check(mut self, side: usize) -> Result<Self> {
+    /// The counts of numbers, each once, from few to many. Refuses patches that do not fill a tile, and more numbers than they
+    /// have pixels.
+    fn counts(&self, side: usize) -> Result<Vec<usize>> {
         let patch = self.patch;
         if patch == 0 || patch > MAX_PATCH || !side.is_multiple_of(patch) {
             return Err(Error::Patch { patch, side });
         }
-        self.numbers.sort_unstable();
-        self.numbers.dedup();
+        let counts: BTreeSet<usize> = self.numbers.iter().copied().collect();
         let pixels = patch * patch;
-        match self
-            .numbers
-            .iter()
-            .find(|numbers| !(1..=pixels).contains(*numbers))
-        {
+        match counts.iter().find(|count| !(1..=pixels).contains(*count)) {
             Some(&numbers) => Err(Error::Numbers { numbers, pixels }),
-            None => Ok(self),
+            None => Ok(counts.into_iter().collect()),
         }
     }
 }
@@ -104,39 +101,39 @@ pub fn linear(
     if taught.is_empty() || tiles.is_empty() {
         return Err(MeasureError::TooFewTiles { found: 0 }.into());
     }
-    let LinearOptions { patch, numbers } = options;
     let side = dataset.side();
+    let (patch, counts) = (options.patch, options.counts(side)?);
     let all = taught.len() + tiles.len();
     let mut patches = Covariance::new(patch * patch);
     for (done, &tile) in taught.iter().enumerate() {
         let heights = dataset.heights(tile)?;
-        let cut = cut(&heights, side, *patch);
+        let cut = cut(&heights, side, patch);
         for index in 0..cut.count() {
             patches.add(cut.normalised(index));
         }
         progress(done + 1, all);
     }
-    let bases = [Projection::principal(&patches), Projection::cosines(*patch)];
-    let mut evaluations = vec![vec![Evaluation::default(); numbers.len()]; bases.len()];
+    let bases = [Projection::principal(&patches), Projection::cosines(patch)];
+    let mut evaluations = vec![vec![Evaluation::default(); counts.len()]; bases.len()];
     for (done, &tile) in tiles.iter().enumerate() {
         let heights = dataset.heights(tile)?;
-        let cut = cut(&heights, side, *patch);
+        let cut = cut(&heights, side, patch);
         for (basis, evaluations) in bases.iter().zip(&mut evaluations) {
-            for (held, evaluation) in basis.held(&cut, numbers).iter().zip(evaluations) {
+            for (held, evaluation) in basis.held(&cut, &counts).iter().zip(evaluations) {
                 evaluation.tiles.push(tile);
                 evaluation
                     .measures
                     .push(measure(&heights, held, side, side)?);
                 evaluation
                     .seams
-                    .push(measure_seams(&heights, held, side, side, *patch)?);
+                    .push(measure_seams(&heights, held, side, side, patch)?);
             }
         }
         progress(taught.len() + done + 1, all);
     }
     let mut held = Vec::new();
     for (basis, evaluations) in bases.iter().zip(evaluations) {
-        for (&numbers, evaluation) in numbers.iter().zip(evaluations) {
+        for (&numbers, evaluation) in counts.iter().zip(evaluations) {
             held.push(Held {
                 basis: basis.basis,
                 numbers,
@@ -147,7 +144,7 @@ pub fn linear(
         }
     }
     Ok(Linear {
-        patch: *patch,
+        patch,
         taught: taught.len(),
         held,
     })
@@ -200,9 +197,9 @@ impl Projection {
     }
 
     /// A tile in metres after each of some counts of numbers per patch, from few to many.
-    fn held(&self, tile: &Patches, numbers: &[usize]) -> Vec<Vec<f32>> {
-        let most = numbers.last().copied().unwrap_or(0);
-        let mut held = vec![vec![0.0; tile.heights.len()]; numbers.len()];
+    fn held(&self, tile: &Patches, counts: &[usize]) -> Vec<Vec<f32>> {
+        let most = counts.last().copied().unwrap_or(0);
+        let mut held = vec![vec![0.0; tile.heights.len()]; counts.len()];
         for index in 0..tile.count() {
             let rest: Vec<f64> = tile
                 .normalised(index)
@@ -210,13 +207,13 @@ impl Projection {
                 .map(|(value, mean)| value - mean)
                 .collect();
             let mut sum = self.mean.clone();
-            let mut held = numbers.iter().zip(&mut held).peekable();
+            let mut held = counts.iter().zip(&mut held).peekable();
             for (taken, direction) in self.directions[..most].iter().enumerate() {
                 let number: f64 = rest.iter().zip(direction).map(|(a, b)| a * b).sum();
                 for (value, part) in sum.iter_mut().zip(direction) {
                     *value += number * part;
                 }
-                if let Some((_, heights)) = held.next_if(|(numbers, _)| **numbers == taken + 1) {
+                if let Some((_, heights)) = held.next_if(|(count, _)| **count == taken + 1) {
                     for ((row, column), value) in tile.positions(index).zip(&sum) {
                         heights[row * tile.side + column] = tile.map.metres(*value as f32);
                     }
@@ -233,9 +230,9 @@ mod tests {
 
     use super::*;
 
-    fn options(patch: usize, numbers: &[usize]) -> Result<LinearOptions> {
+    fn options(patch: usize, numbers: &[usize]) -> LinearOptions {
         let numbers = numbers.to_vec();
-        LinearOptions { patch, numbers }.check(32)
+        LinearOptions { patch, numbers }
     }
 
     #[test]
@@ -243,8 +240,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dataset = dataset(folder.path());
         let (taught, tiles) = (dataset.split("train"), dataset.split("val"));
-        let options = options(8, &[64, 4, 16, 4]).unwrap();
-        assert_eq!(options.numbers, [4, 16, 64]);
+        let options = options(8, &[64, 4, 16, 4]);
+        assert_eq!(options.counts(32).unwrap(), [4, 16, 64]);
         let mut seen = Vec::new();
         let found = linear(&dataset, &taught, &tiles, &options, &mut |done, all| {
             seen.push((done, all));
@@ -274,7 +271,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dataset = dataset(folder.path());
         let tiles = dataset.split("train");
-        let options = options(8, &[6]).unwrap();
+        let options = options(8, &[6]);
         let found = linear(&dataset, &tiles, &tiles, &options, &mut |_, _| {}).unwrap();
         // Of normalised heights, in the mean over pixels: the range of each tile is taken out again.
         let square = |held: &Held| {
@@ -321,7 +318,7 @@ mod tests {
             (8, vec![0], "0 numbers"),
             (8, vec![65], "a patch of 64 pixels"),
         ] {
-            let error = options(patch, &numbers).unwrap_err().to_string();
+            let error = options(patch, &numbers).counts(32).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }
     }

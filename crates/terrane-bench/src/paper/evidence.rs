@@ -345,7 +345,7 @@ pub(crate) fn scaling(folder: &Path) -> Result<Vec<(usize, f64)>> {
 }
 
 /// What linear bases hold, where a folder says it.
-pub(crate) fn linear(folder: &Path) -> Result<Option<Linear>> {
+pub(crate) fn bases(folder: &Path) -> Result<Option<Linear>> {
     optional(&folder.join(LINEAR))
 }
 

@@ -8,9 +8,9 @@ use terrane_networks::methods::huvr_siren::{Config as HuvrSirenConfig, Modulatio
 use terrane_report::figure::Figure;
 use terrane_train::config::Config;
 
-use super::evidence::{Evidence, Fit, Structure, linear, listed, named_runs, scaling, text, times};
-use crate::diagnose::linear::{Linear, LinearOptions};
-use crate::diagnose::{draw, linear as bases};
+use super::evidence::{Evidence, Fit, Structure, bases, listed, named_runs, scaling, text, times};
+use crate::diagnose::draw;
+use crate::diagnose::linear::{Linear, LinearOptions, linear};
 use crate::runs::{Runs, Variant, methods};
 use crate::suite::Options;
 use crate::tables::amortisation::gap;
@@ -172,7 +172,7 @@ impl Findings {
         }
         self.times.extend(times(&folder.join(TIMES))?);
         self.scaling.extend(scaling(folder)?);
-        self.linear.extend(linear(folder)?);
+        self.linear.extend(bases(folder)?);
         let runs = named_runs(folder)?;
         if !runs.is_empty() {
             tables.push((folder.to_owned(), runs));
@@ -328,10 +328,9 @@ fn without_network(runs: &mut Runs) -> Result<Linear> {
         numbers: numbers.to_vec(),
     };
     let dataset = &runs.dataset;
-    let options = options.check(dataset.side())?;
     let taught = draw(&dataset.split("train"), Some(TAUGHT), 0);
     let tiles = dataset.split(&runs.settings.split);
-    bases::linear(dataset, &taught, &tiles, &options, &mut |_, _| {})
+    linear(dataset, &taught, &tiles, &options, &mut |_, _| {})
 }
 
 /// Whether a run's network is the paper's.

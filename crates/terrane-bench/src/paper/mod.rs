@@ -2,12 +2,12 @@
 //!
 //! Ours come from runs: those of a benchmark, or those of a folder of results, in which a run is a folder with
 //! `config.toml` and `eval-SPLIT.json` (`terrane eval --json`). Which row of the paper it stands for follows from its
-//! configuration; of several the one of the paper's size with the most tiles seen counts, and the better heights among equals. It may also hold
-//! `metrics.jsonl` (the log, for prices), `eval-train.json`, `ptq.csv` and `amortisation.csv` (of `terrane bench`),
-//! `fit.json`, `bound-*.json` and `tokens.json` (of `terrane diagnose fit`, `upper-bound` and `tokens` with `--json`). The
-//! tables may also lie in a folder with `runs.txt`, a line for each run that they are of: its path from the topmost folder.
-//! Any folder may hold `wall-clock.csv`, `data-scaling.csv` and `linear.json` (of `terrane diagnose linear --json`), and the
-//! topmost `machine.txt`, a line that names what made the logs.
+//! configuration; of several the one of the paper's size with the most tiles seen counts, and of equals the one with the
+//! better heights. It may also hold `metrics.jsonl` (the log, for prices), `eval-train.json`, `ptq.csv` and
+//! `amortisation.csv` (of `terrane bench`), `fit.json`, `bound-*.json` and `tokens.json` (of `terrane diagnose fit`,
+//! `upper-bound` and `tokens` with `--json`). The tables may also lie in a folder with `runs.txt`, a line for each run that
+//! they are of: its path from the topmost folder. Any folder may hold `wall-clock.csv`, `data-scaling.csv` and `linear.json`
+//! (of `terrane diagnose linear --json`), and the topmost `machine.txt`, a line that names what made the logs.
 
 mod cost;
 mod diagnosis;

@@ -306,16 +306,22 @@ fn open(
     seed: u64,
 ) -> Result<(Dataset, Vec<usize>)> {
     let dataset = Dataset::open(data)?;
+    let tiles = tiles_of(&dataset, split)?;
+    ensure!(count != Some(0), "--tiles 0: ask for at least one tile");
+    let tiles = draw(&tiles, count, seed);
+    Ok((dataset, tiles))
+}
+
+/// The tiles of a split, which has some.
+fn tiles_of(dataset: &Dataset, split: &str) -> Result<Vec<usize>> {
     let tiles = dataset.split(split);
     ensure!(
         !tiles.is_empty(),
         "{}: there is no split \"{split}\"; there are {}",
-        data.display(),
+        dataset.folder().display(),
         dataset.splits().join(", ")
     );
-    ensure!(count != Some(0), "--tiles 0: ask for at least one tile");
-    let tiles = draw(&tiles, count, seed);
-    Ok((dataset, tiles))
+    Ok(tiles)
 }
 
 fn open_model(path: &Path, device: &Device, common: &Common) -> Result<(Model, Config)> {
@@ -477,12 +483,11 @@ fn run_linear(arguments: &LinearArguments, common: &Common) -> Result<()> {
     } = arguments;
     check_page(out.as_deref(), data)?;
     let (dataset, tiles) = open(data, split, *count, *seed)?;
-    let (_, taught) = open(data, taught_by, None, *seed)?;
+    let taught = tiles_of(&dataset, taught_by)?;
     let options = LinearOptions {
         patch: *patch,
         numbers: numbers.clone(),
     };
-    let options = options.check(dataset.side())?;
     let mut progress = Progress::new("projecting", common.progress);
     let mut see = |done: usize, all: usize| progress.at(done as u64, all as u64, "tiles");
     let result = linear(&dataset, &taught, &tiles, &options, &mut see)?;
