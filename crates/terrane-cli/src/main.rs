@@ -5,6 +5,7 @@
 mod commands;
 mod output;
 mod progress;
+mod streams;
 
 #[cfg(not(feature = "lab"))]
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use commands::{
 };
 #[cfg(feature = "lab")]
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
-use output::{complain, sentence};
+use output::{complain, one_line, sentence};
 use progress::ProgressMode;
 use terrane::georeferencing;
 use terrane_codec::Resources;
@@ -52,7 +53,12 @@ const MAX_JOBS: usize = 64;
 
 /// Terrane files: elevation rasters made small, with a guaranteed error.
 #[derive(Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "terrane",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -160,7 +166,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::parse();
+    let mut arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     // Ctrl-C must not leave half-written files; destructors do not run then.
     let handler = ctrlc::set_handler(|| {
         // A server finishes what it has begun, unless it is told a second time.
@@ -239,13 +248,37 @@ fn main() -> ExitCode {
     while IS_STOPPED.load(Ordering::Acquire) {
         std::thread::park();
     }
+    // What came or went through a pipe.
+    terrane_geo::remove_unfinished();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain("terrane", &sentence(&error));
+            fail(&sentence(&error), common.json);
             ExitCode::from(if error.is::<CheckFailed>() { 1 } else { 2 })
         }
     }
+}
+
+/// Says on standard error why the command ends, as a line of JSON where results are JSON.
+fn fail(sentence: &str, json: bool) {
+    if json {
+        let sentence = one_line(&terrane_codec::without_secrets(sentence)).into_owned();
+        eprintln!("{}", serde_json::json!({ "error": sentence }));
+    } else {
+        complain("terrane", sentence);
+    }
+}
+
+/// Ends a command that was called in a way that there is none of, or shows its help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os().any(|word| word == "--json");
+    if json && error.use_stderr() {
+        let text = error.to_string();
+        let sentence = text.lines().next().unwrap_or_default();
+        fail(sentence.trim_start_matches("error: "), true);
+        return ExitCode::from(2);
+    }
+    error.exit()
 }
 
 /// Ends the program when a time has passed, whatever it is doing, as Ctrl-C would.

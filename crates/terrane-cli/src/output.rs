@@ -6,6 +6,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 pub(crate) use terrane::one_line;
 use terrane::plain_lines;
+pub(crate) use terrane_codec::shown;
+
+use crate::streams::with_names;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
 const SETTINGS: [&str; 36] = [
@@ -57,7 +60,7 @@ pub(crate) fn with_options(message: &str) -> String {
 
 /// An error and its causes in one sentence.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
-    with_options(&terrane::sentence(error.as_ref()))
+    with_names(&with_options(&terrane::sentence(error.as_ref())))
 }
 
 /// Says on standard error what went wrong; whatever it quotes, it is one line and tells no password.

@@ -1,12 +1,12 @@
-//! The program without burn: what it does, and what it says of files that it cannot read.
-//! `cargo test -p terrane-cli --no-default-features --test light` runs it; with networks there is nothing to test here.
+//! What the program does without burn, and what it says of files that it cannot read then.
 
-#![cfg(not(feature = "networks"))]
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on should stop where it is"
 )]
 
+#[path = "light/command_line.rs"]
+mod command_line;
 #[path = "light/trust.rs"]
 mod trust;
 
@@ -338,6 +338,7 @@ fn map_tiles_are_written_as_an_archive() {
     }
 }
 
+#[cfg(not(feature = "networks"))]
 #[test]
 fn files_of_tokens_get_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
@@ -373,6 +374,7 @@ fn files_of_tokens_get_a_sentence() {
     assert!(text.contains("huvr-siren stores tokens"), "{text}");
 }
 
+#[cfg(not(feature = "lab"))]
 #[test]
 fn commands_of_the_full_program_are_named_as_such() {
     let folder = tempfile::tempdir().unwrap();

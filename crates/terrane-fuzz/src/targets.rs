@@ -403,12 +403,12 @@ fn repair(data: &[u8]) {
 fn points(data: &[u8]) {
     let columns = ("a".to_owned(), "b".to_owned());
     for columns in [None, Some(&columns)] {
-        let Ok(points) = terrane::parse_points(data, columns) else {
+        let Ok(table) = terrane::parse_points(data, columns) else {
             continue;
         };
-        let rows = points.iter().map(|(x, y)| format!("{x:?},{y:?}\n"));
+        let rows = table.points.iter().map(|(x, y)| format!("{x:?},{y:?}\n"));
         let again = terrane::parse_points(rows.collect::<String>().as_bytes(), None);
-        assert_eq!(again.ok(), Some(points));
+        assert_eq!(again.ok().map(|again| again.points), Some(table.points));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Files that appear whole or not at all, and what is unfinished of files and folders.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,12 +10,14 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
-use crate::output::{Existing, Output, folder};
+use crate::output::{Existing, Output, folder, if_there};
 use crate::{Error, Result};
 
 /// What the names of unfinished files and folders start and end with.
 pub(crate) const PREFIX: &str = ".terrane-";
 pub(crate) const SUFFIX: &str = ".part";
+/// What the name of a scratch file holds, before an ending of its own.
+const SCRATCH: &str = ".scratch.";
 /// The ending of a folder that is being removed.
 pub(crate) const GONE: &str = ".gone.part";
 /// The ending of the file beside a temporary folder that its process holds: there before the folder, and gone after it.
@@ -100,13 +103,38 @@ pub fn remove_abandoned(folder: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
+        if !name.starts_with(PREFIX) || !(name.ends_with(SUFFIX) || name.contains(SCRATCH)) {
             continue;
         }
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_file && is_abandoned(&entry.path()) {
             let _ = std::fs::remove_file(entry.path());
         }
+    }
+}
+
+/// A locked file in the system's folder of temporary files, whose name has an ending; [`remove_unfinished`] removes it.
+pub fn scratch(ending: &str) -> Result<(PathBuf, File)> {
+    let folder = std::env::temp_dir();
+    remove_abandoned(&folder);
+    let failed = |source| Error::of_path(&folder, "hold a temporary file", without_path(source));
+    let temporary = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .suffix(&format!("{SCRATCH}{ending}"))
+        .tempfile_in(&folder)
+        .map_err(failed)?;
+    let (file, path) = temporary.keep().map_err(|error| failed(error.error))?;
+    unfinished().insert(path.clone());
+    let _ = file.try_lock();
+    Ok((path, file))
+}
+
+/// An error of a temporary file without that file's name, which means nothing to a user.
+fn without_path(error: io::Error) -> io::Error {
+    // `tempfile` appends it and gives the system's error no other way out.
+    match error.to_string().rsplit_once(" at path ") {
+        Some((cause, _)) => io::Error::new(error.kind(), cause),
+        None => error,
     }
 }
 
@@ -123,13 +151,21 @@ impl AtomicFile {
     /// Starts a file; nothing is seen at its path before it is committed. A link is followed and stays a link.
     pub fn create(output: &Output) -> Result<Self> {
         let target = output.check()?;
-        let failed = |source| Error::of_path(output.path(), "be created", source);
+        let failed = |source| Error::of_path(output.path(), "be created", without_path(source));
         remove_abandoned(folder(&target));
-        let temporary = builder().tempfile_in(folder(&target)).map_err(failed)?;
+        let prefix = prefix_of(&target);
+        let temporary = builder()
+            .prefix(&prefix)
+            .tempfile_in(folder(&target))
+            .map_err(failed)?;
         unfinished().insert(temporary.path().to_owned());
         // A file system without locks leaves an abandoned file where it is, or a slow one to be taken for abandoned only
         // where it was not touched for a minute.
         let _ = temporary.as_file().try_lock();
+        if is_written_by_another(folder(&target), &prefix) {
+            let path = output.path().to_owned();
+            return Err(Error::BeingWritten { path });
+        }
         Ok(Self {
             temporary,
             path: output.path().to_owned(),
@@ -141,6 +177,13 @@ impl AtomicFile {
     /// The open file.
     pub fn file(&mut self) -> &mut File {
         self.temporary.as_file_mut()
+    }
+
+    /// Removes what the file will replace, so that it is not taken for a part of something newer.
+    pub fn remove_replaced(&self) -> Result<()> {
+        if_there(std::fs::remove_file(&self.target))
+            .map(drop)
+            .map_err(|source| Error::of_path(&self.path, "be replaced", source))
     }
 
     /// Makes the file appear under its name, with the mode and owner of the one it replaces.
@@ -170,7 +213,7 @@ impl AtomicFile {
             _ => Error::Io {
                 path,
                 action: "be renamed into place",
-                source: error.error,
+                source: without_path(error.error),
             },
         })?;
         // The name is in the folder, which is written by itself; where it cannot be, the system does so in its own time.
@@ -179,6 +222,33 @@ impl AtomicFile {
         }
         Ok(())
     }
+}
+
+/// What the names of temporary files for a target start with.
+fn prefix_of(target: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    target.file_name().hash(&mut hasher);
+    format!("{PREFIX}{:016x}-", hasher.finish())
+}
+
+/// Whether another program writes a file whose temporary names start so. Two that begin in the same moment may both find the
+/// other, and then neither goes on.
+fn is_written_by_another(folder: &Path, prefix: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return false;
+    };
+    let own = unfinished().clone();
+    entries.flatten().any(|entry| {
+        entry.file_name().to_string_lossy().starts_with(prefix)
+            && !own
+                .iter()
+                .any(|path| path.file_name() == Some(&entry.file_name()))
+            && File::options()
+                .read(true)
+                .write(true)
+                .open(entry.path())
+                .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    })
 }
 
 /// Gives a file the owner and group of another, where this program may.
@@ -307,6 +377,38 @@ mod tests {
         assert_eq!(std::fs::read(&real).unwrap(), b"new");
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_file_that_another_program_writes_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, beside) = (folder.path().join("a.tif"), folder.path().join("b.tif"));
+        let name = format!("{}x{SUFFIX}", prefix_of(&target));
+        // As another program holds it: this one's own list does not have it.
+        let other = File::create(folder.path().join(name)).unwrap();
+        other.lock().unwrap();
+        let create = |path: &Path| AtomicFile::create(&Output::named_here(path, Existing::Replace));
+        let error = create(&target).unwrap_err();
+        assert!(matches!(error, Error::BeingWritten { .. }), "{error}");
+        drop(create(&beside).unwrap());
+        drop(other);
+        let first = create(&target).unwrap();
+        // One program may write a file twice, and the last one stays.
+        drop(create(&target).unwrap());
+        first.commit().unwrap();
+        assert!(target.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_error_does_not_name_the_temporary_file() {
+        let error = io::Error::other(
+            "No space left on device (os error 28) at path \"/tmp/.terrane-x.part\"",
+        );
+        assert_eq!(
+            without_path(error).to_string(),
+            "No space left on device (os error 28)"
+        );
     }
 
     #[test]

@@ -163,7 +163,14 @@ impl CogWriter {
     }
 
     /// Completes the file and gives it its name; returns its length.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
+        let (file, length) = self.complete()?;
+        file.commit()?;
+        Ok(length)
+    }
+
+    /// Completes the file, which then only needs its name; also returns its length.
+    pub fn complete(mut self) -> Result<(AtomicFile, u64)> {
         let (width, height) = (self.levels[0].width, self.levels[0].height);
         if self.rows != height {
             return Err(Error::RowCount {
@@ -192,8 +199,7 @@ impl CogWriter {
             action: "be written",
             source,
         })?;
-        self.output.commit()?;
-        Ok(length)
+        Ok((self.output, length))
     }
 
     fn assemble(&mut self) -> std::io::Result<u64> {

@@ -139,6 +139,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The output is being written by another program.
+    #[error("{path}: is being written by another program")]
+    BeingWritten {
+        /// The file.
+        path: PathBuf,
+    },
     /// What is there is not what would be put in its place.
     #[error("{path}: {found}; it is left as it is, name another folder")]
     Foreign {

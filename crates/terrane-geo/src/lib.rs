@@ -51,7 +51,7 @@ pub mod synthetic;
 mod tag;
 mod unit;
 
-pub use atomic::{AtomicFile, refuse_existing, remove_abandoned, remove_unfinished};
+pub use atomic::{AtomicFile, refuse_existing, remove_abandoned, remove_unfinished, scratch};
 pub use atomic_folder::{AtomicFolder, FolderKind};
 pub use cog::CogWriter;
 pub use crs::{Crs, CrsKind};

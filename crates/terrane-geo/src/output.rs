@@ -23,8 +23,10 @@ pub enum Existing {
 pub enum Kind {
     /// A terrane file.
     Terrain,
-    /// An elevation raster, or one derived from it.
+    /// A GeoTIFF: an elevation raster, or one derived from it.
     Raster,
+    /// A raster in a format that is not written here.
+    OtherRaster,
     /// The weights of a network.
     Model,
     /// A plan of shards.
@@ -39,13 +41,14 @@ pub enum Kind {
 
 impl Kind {
     /// Endings that say what a file holds. A name with another ending, or none, says nothing.
-    const ENDINGS: [(Self, &[&str]); 6] = [
+    const ENDINGS: [(Self, &[&str]); 7] = [
         (Self::Terrain, &["trn"]),
+        (Self::Raster, &["tif", "tiff", "gtiff"]),
         (
-            Self::Raster,
+            Self::OtherRaster,
             &[
-                "tif", "tiff", "gtiff", "vrt", "img", "asc", "hgt", "bil", "flt", "dem", "dt0",
-                "dt1", "dt2", "jp2", "nc", "grd", "xyz", "las", "laz", "png", "zarr", "mbtiles",
+                "vrt", "img", "asc", "hgt", "bil", "flt", "dem", "dt0", "dt1", "dt2", "jp2", "nc",
+                "grd", "xyz", "las", "laz", "png", "jpg", "jpeg", "webp", "zarr", "mbtiles",
             ],
         ),
         (Self::Model, &["safetensors", "pth", "pt"]),
@@ -57,7 +60,8 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Terrain => "a terrane file",
-            Self::Raster => "a raster",
+            Self::Raster => "a GeoTIFF",
+            Self::OtherRaster => "another raster",
             Self::Model => "a model",
             Self::Plan => "a plan of shards",
             Self::Lines => "lines",
@@ -70,7 +74,7 @@ impl Kind {
     fn ending(self) -> &'static str {
         match self {
             Self::Terrain => "trn",
-            Self::Raster => "tif",
+            Self::Raster | Self::OtherRaster => "tif",
             Self::Model => "safetensors",
             Self::Plan => "json",
             Self::Lines => "geojson",
@@ -319,6 +323,8 @@ mod tests {
             ("no/a.tif", Kind::Terrain),
             ("no/a.TIFF", Kind::Terrain),
             ("no/a.trn", Kind::Raster),
+            ("no/a.png", Kind::Raster),
+            ("no/a.JP2", Kind::Raster),
             ("no/a.safetensors", Kind::Raster),
             ("no/a.tif", Kind::Model),
             ("no/a.trn", Kind::Plan),

@@ -223,6 +223,7 @@ impl File {
             bbox,
             resolution,
             level,
+            ..Decoding::default()
         };
         let is_wide = self.is_wide(dtype)?;
         let (heights, shape, transform) = py.detach(|| -> Outcome<_> {

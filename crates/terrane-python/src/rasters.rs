@@ -58,6 +58,7 @@ pub(crate) fn decode(
             bbox,
             resolution,
             level,
+            ..Decoding::default()
         };
         let decoded = decoding.write(&terrain, &output, threads(jobs), &mut by_rows(progress))?;
         Ok((decoded.width, decoded.height))

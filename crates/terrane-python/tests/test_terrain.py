@@ -249,7 +249,7 @@ def test_an_output_is_never_an_input(dem, tmp_path):
     pyterrane.encode(source, out)
     with pytest.raises(ValueError, match="is the input"):
         pyterrane.encode(source, source, overwrite=True, any_extension=True)
-    with pytest.raises(ValueError, match="ending of a raster"):
+    with pytest.raises(ValueError, match="ending of a GeoTIFF"):
         pyterrane.encode(source, tmp_path / "other.tif")
     with pytest.raises(ValueError, match="is the input"):
         pyterrane.decode(out, out, overwrite=True, any_extension=True)

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use terrane_codec::Terrain;
-use terrane_codec::format::Window;
+use terrane_codec::format::{LevelTile, TileId, Window};
 use terrane_codec::resample::Resampled;
 use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
 
+use crate::damage::is_damage;
 use crate::georeferencing::{affine, georeference, is_exact, storage};
 use crate::{Error, Result};
 
@@ -19,6 +20,18 @@ pub struct Decoding {
     pub resolution: Option<f64>,
     /// An overview instead of full resolution; nothing with another pixel size.
     pub level: u8,
+    /// What becomes of tiles that are damaged.
+    pub damaged: Damaged,
+}
+
+/// What becomes of tiles that cannot be read because their file is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Damaged {
+    /// The first of them is an error.
+    #[default]
+    Refuse,
+    /// They have no data.
+    Skip,
 }
 
 /// The pixels of a grid that a box touches.
@@ -53,6 +66,7 @@ pub fn pixel_window(affine: &Affine, size: (usize, usize), bbox: [f64; 4]) -> Re
 pub struct View<'a> {
     terrain: &'a Terrain,
     pixels: Pixels<'a>,
+    damaged: Damaged,
     /// Where it lies.
     pub georeference: Georeference,
     /// Columns.
@@ -77,13 +91,14 @@ impl Decoding {
     }
 
     fn view_level<'a>(&self, terrain: &'a Terrain) -> Result<View<'a>> {
-        let view = View::of_level(terrain, self.level)?;
-        let Some(bbox) = self.bbox else {
-            return Ok(view);
-        };
-        let affine = view.georeference.affine();
-        let window = pixel_window(&affine, (view.width, view.height), bbox)?;
-        View::of_window(terrain, self.level, window)
+        let mut view = View::of_level(terrain, self.level)?;
+        if let Some(bbox) = self.bbox {
+            let affine = view.georeference.affine();
+            let window = pixel_window(&affine, (view.width, view.height), bbox)?;
+            view = View::of_window(terrain, self.level, window)?;
+        }
+        view.damaged = self.damaged;
+        Ok(view)
     }
 
     fn view_resampled<'a>(&self, terrain: &'a Terrain, resolution: f64) -> Result<View<'a>> {
@@ -128,6 +143,7 @@ impl Decoding {
             width: grid.width(),
             height: grid.height(),
             pixels: Pixels::Resampled(grid),
+            damaged: Damaged::Refuse,
         })
     }
 
@@ -142,20 +158,27 @@ impl Decoding {
         out.check()?;
         let view = self.view(terrain)?;
         let size = (view.width, view.height);
-        let storage = storage(terrain.header(), view.is_exact())?;
+        // Skipped tiles need a value for no data, which the source may not have.
+        let has_nodata = terrain.header().samples.nodata.is_some();
+        let as_source = view.is_exact() && (self.damaged == Damaged::Refuse || has_nodata);
+        let storage = storage(terrain.header(), as_source)?;
         view.check_memory(jobs)?;
         let georeference = view.georeference.clone();
         let mut writer = CogWriter::create(out, size, georeference, storage.clone())?;
+        let mut damaged = Vec::new();
         for rows in view.strips(jobs) {
             let end = rows.end as u64;
-            writer.write_rows(&view.rows(rows, jobs)?)?;
+            writer.write_rows(&view.rows_beside(rows, jobs, &mut damaged)?)?;
             progress(end, view.height as u64)?;
         }
         writer.finish()?;
+        damaged.sort_unstable_by_key(|tile| (tile.id.row, tile.id.column));
+        damaged.dedup();
         Ok(Decoded {
             width: size.0,
             height: size.1,
             storage,
+            damaged_tiles: damaged.len() as u64,
         })
     }
 }
@@ -169,6 +192,8 @@ pub struct Decoded {
     pub height: usize,
     /// How its heights are stored, which may differ from the source's.
     pub storage: Storage,
+    /// Tiles of the file that are damaged and have no data here.
+    pub damaged_tiles: u64,
 }
 
 impl<'a> View<'a> {
@@ -183,6 +208,7 @@ impl<'a> View<'a> {
         let georeference = georeference(terrain.header());
         Ok(Self {
             terrain,
+            damaged: Damaged::Refuse,
             pixels: Pixels::Level(level, Window::whole(width, height)),
             georeference: if level == 0 {
                 georeference
@@ -271,16 +297,66 @@ impl<'a> View<'a> {
 
     /// Heights of some rows; NaN where there is no data.
     pub fn rows(&self, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>> {
-        Ok(match &self.pixels {
-            Pixels::Resampled(grid) => grid.rows(rows, jobs)?,
-            Pixels::Level(level, window) => {
-                let part = Window {
-                    row: window.row + rows.start,
-                    height: rows.len(),
-                    ..*window
-                };
-                self.terrain.read_with(*level, part, jobs)?
+        self.rows_beside(rows, jobs, &mut Vec::new())
+    }
+
+    /// As [`Self::rows`]; also gives the tiles that were skipped.
+    fn rows_beside(
+        &self,
+        rows: Range<usize>,
+        jobs: usize,
+        damaged: &mut Vec<LevelTile>,
+    ) -> Result<Vec<f64>> {
+        let (level, window) = match &self.pixels {
+            Pixels::Resampled(grid) => return Ok(grid.rows(rows, jobs)?),
+            Pixels::Level(level, window) => (*level, window),
+        };
+        let part = Window {
+            row: window.row + rows.start,
+            height: rows.len(),
+            ..*window
+        };
+        match self.terrain.read_with(level, part, jobs) {
+            Err(error) if self.damaged == Damaged::Skip && is_damage(&error) => {
+                self.what_is_whole(level, part, damaged)
             }
-        })
+            heights => Ok(heights?),
+        }
+    }
+
+    /// The heights of a window tile by tile, so that each is damaged for itself.
+    fn what_is_whole(
+        &self,
+        level: u8,
+        window: Window,
+        damaged: &mut Vec<LevelTile>,
+    ) -> Result<Vec<f64>> {
+        let side = usize::from(self.terrain.header().pyramid.side());
+        let mut heights = vec![f64::NAN; window.width * window.height];
+        let (right, bottom) = (window.column + window.width, window.row + window.height);
+        for row in window.row / side..bottom.div_ceil(side) {
+            for column in window.column / side..right.div_ceil(side) {
+                let (left, top) = (window.column.max(column * side), window.row.max(row * side));
+                let tile = Window {
+                    column: left,
+                    row: top,
+                    width: right.min((column + 1) * side) - left,
+                    height: bottom.min((row + 1) * side) - top,
+                };
+                let id = TileId { column, row };
+                match self.terrain.read_with(level, tile, 1) {
+                    Ok(found) => {
+                        for (line, values) in found.chunks_exact(tile.width).enumerate() {
+                            let start =
+                                (top - window.row + line) * window.width + left - window.column;
+                            heights[start..start + tile.width].copy_from_slice(values);
+                        }
+                    }
+                    Err(error) if is_damage(&error) => damaged.push(LevelTile { level, id }),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(heights)
     }
 }

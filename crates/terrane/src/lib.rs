@@ -90,7 +90,7 @@ mod virtual_tiff;
 
 pub use contour::{ContourLine, ContourReport, Contouring, LineCrs, LineFormat};
 pub use damage::{Damage, DamagedPart, Reach, is_damage};
-pub use decode::{Decoded, Decoding, View, pixel_window};
+pub use decode::{Damaged, Decoded, Decoding, View, pixel_window};
 pub use derive::{Derivation, DeriveMode, UnknownMode};
 pub use describe::describe;
 pub use encode::{Destination, Encoded, encode};
@@ -99,7 +99,7 @@ pub use input::Checks;
 pub use open::{MODELS, ModelFile, OpenOptions, open, open_reader, open_with, read_model};
 pub use parts::{LayerBytes, LevelBytes, Parts, parts};
 pub use plan::{Plan, Split};
-pub use points::{PointsError, parse_points, read_points};
+pub use points::{PointTable, PointsError, parse_points, read_points};
 pub use query::{GroundSample, GroundSurface, PointReport, query};
 pub use repair::{HeadRepair, Hints, Repaired, Repairing, repair};
 pub use sentence::{one_line, plain_lines, sentence};

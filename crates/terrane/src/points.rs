@@ -76,9 +76,22 @@ pub enum PointsError {
 
 type Result<T> = std::result::Result<T, PointsError>;
 
+/// A table of points.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PointTable {
+    /// The points, one of each row.
+    pub points: Vec<(f64, f64)>,
+    /// The cells of the rows.
+    pub rows: Vec<Vec<String>>,
+    /// The names of the columns, where the first line has them.
+    pub names: Option<Vec<String>>,
+    /// Whether the columns that were taken are called longitude and latitude.
+    pub is_geographic: bool,
+}
+
 /// Reads the points of a CSV file. A first line that names its columns says which they are; `columns` names others. Without
 /// names the first two are taken.
-pub fn read_points(path: &Path, columns: Option<&(String, String)>) -> Result<Vec<(f64, f64)>> {
+pub fn read_points(path: &Path, columns: Option<&(String, String)>) -> Result<PointTable> {
     let bytes = std::fs::read(path).map_err(|source| PointsError::Unreadable {
         path: path.to_owned(),
         source,
@@ -90,7 +103,7 @@ pub fn read_points(path: &Path, columns: Option<&(String, String)>) -> Result<Ve
 }
 
 /// The points of a text, as [`read_points`].
-pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<Vec<(f64, f64)>> {
+pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<PointTable> {
     let text = std::str::from_utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().find(|line| !line.trim().is_empty());
@@ -105,7 +118,7 @@ pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<
         .flexible(true)
         .trim(Trim::All)
         .from_reader(text.as_bytes());
-    let mut points = Vec::new();
+    let mut table = PointTable::default();
     let mut taken = None;
     for row in rows.records() {
         let row = row?;
@@ -121,6 +134,9 @@ pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<
             None => match named(&cells, columns)? {
                 Some(found) => {
                     taken = Some(found);
+                    table.is_geographic =
+                        names_degrees(cells[found.0]) && names_degrees(cells[found.1]);
+                    table.names = Some(owned(&cells));
                     continue;
                 }
                 None => *taken.insert((0, 1)),
@@ -139,8 +155,11 @@ pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<
         let number = row.position().map_or(0, Position::line);
         let line = || cells.join(",");
         match (value(x), value(y)) {
-            (Some(x), Some(y)) => points.push((x, y)),
-            _ if points.is_empty() && columns.is_none() && taken == Some((0, 1)) => {
+            (Some(x), Some(y)) => {
+                table.points.push((x, y));
+                table.rows.push(owned(&cells));
+            }
+            _ if table.points.is_empty() && columns.is_none() && taken == Some((0, 1)) => {
                 return Err(PointsError::NoNames {
                     number,
                     line: line(),
@@ -154,10 +173,22 @@ pub fn parse_points(bytes: &[u8], columns: Option<&(String, String)>) -> Result<
             }
         }
     }
-    if points.is_empty() {
+    if table.points.is_empty() {
         return Err(PointsError::None);
     }
-    Ok(points)
+    Ok(table)
+}
+
+fn owned(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|&cell| cell.to_owned()).collect()
+}
+
+/// Whether a column's name is one of longitudes or latitudes.
+fn names_degrees(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["lon", "lng", "lat"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// The columns that a first line names; `None` where it names none.
@@ -197,7 +228,7 @@ mod tests {
             "2600000.5,1200000.25,431.2\n7,8,9\n",
         ] {
             assert_eq!(
-                parse_points(text.as_bytes(), None).unwrap(),
+                parse_points(text.as_bytes(), None).unwrap().points,
                 expected,
                 "{text:?}"
             );
@@ -205,9 +236,22 @@ mod tests {
         let columns = ("rechts".to_owned(), "hoch".to_owned());
         let text = "id,Hoch,Rechts\n1,1200000.25,2600000.5\n2,8,7\n";
         assert_eq!(
-            parse_points(text.as_bytes(), Some(&columns)).unwrap(),
+            parse_points(text.as_bytes(), Some(&columns))
+                .unwrap()
+                .points,
             expected
         );
+    }
+
+    #[test]
+    fn a_table_keeps_its_cells_and_says_whether_it_is_in_degrees() {
+        let table = parse_points(b"id,Longitude,Latitude\na,7.4,46.9\n", None).unwrap();
+        assert_eq!(table.names.unwrap(), ["id", "Longitude", "Latitude"]);
+        assert_eq!(table.rows, [["a", "7.4", "46.9"]]);
+        assert!(table.is_geographic);
+        for text in ["x,y\n1,2\n", "1,2\n", "easting,northing\n1,2\n"] {
+            assert!(!parse_points(text.as_bytes(), None).unwrap().is_geographic);
+        }
     }
 
     #[test]

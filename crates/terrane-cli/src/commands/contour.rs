@@ -10,8 +10,8 @@ use terrane_geo::geodesy::parse_epsg;
 use crate::Common;
 use crate::commands::decode::parse_box;
 use crate::commands::{FileArguments, OutputOptions, jobs};
-use crate::output::{print, print_json};
 use crate::progress::Progress;
+use crate::streams::Destination;
 
 /// Trace contour lines of the continuous surface, as GeoJSON or FlatGeobuf.
 ///
@@ -26,7 +26,8 @@ use crate::progress::Progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     file: FileArguments,
-    /// File to write: .geojson, .geojsonl (a feature on every line) or .fgb (FlatGeobuf with an index).
+    /// File to write: .geojson, .geojsonl (a feature on every line) or .fgb (FlatGeobuf with an index); - for
+    /// GeoJSON on standard output.
     out: PathBuf,
     /// Metres from one line to the next.
     #[arg(long, value_name = "M")]
@@ -70,12 +71,12 @@ fn parse_crs(text: &str) -> Result<LineCrs, String> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let output = arguments
-        .output
-        .output(&arguments.out, Kind::Lines)
+    let destination = Destination::new(&arguments.out, "geojson")?;
+    let output = destination
+        .output(&arguments.output, Kind::Lines)
         .made_of(arguments.file.paths());
     output.check()?;
-    LineFormat::of(&arguments.out)?;
+    LineFormat::of(destination.path())?;
     let terrain = arguments.file.terrain(common)?;
     let contouring = Contouring {
         interval: arguments.interval,
@@ -97,16 +98,13 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         },
     )?;
     drop(progress);
-    if common.json {
-        return print_json(&serde_json::json!({
-            "file": arguments.out, "lines": report.lines, "closed": report.closed, "points": report.points,
-        }));
-    }
-    print(&format!(
-        "{}: {} lines, {} of them closed, {} points\n",
-        arguments.out.display(),
-        report.lines,
-        report.closed,
-        report.points
-    ))
+    let value = serde_json::json!({
+        "lines": report.lines, "closed": report.closed, "points": report.points,
+    });
+    destination.report(common, value, |name| {
+        format!(
+            "{name}: {} lines, {} of them closed, {} points\n",
+            report.lines, report.closed, report.points
+        )
+    })
 }

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use terrane::Decoding;
+use terrane::{Damaged, Decoding};
 use terrane_geo::Kind;
 
 use crate::Common;
-use crate::commands::{FileArguments, OutputOptions, jobs};
-use crate::output::{print, print_json};
+use crate::commands::{CheckFailed, FileArguments, OutputOptions, jobs};
+use crate::output::shown;
 use crate::progress::Progress;
+use crate::streams::Destination;
 
 /// Turn a terrane file back into a COG (deflate, predictor 3).
 #[derive(clap::Args)]
@@ -19,7 +20,7 @@ use crate::progress::Progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     file: FileArguments,
-    /// COG to write.
+    /// COG to write, or - for standard output.
     out: PathBuf,
     /// Side of a pixel in map units: finer samples the surface, coarser takes means.
     #[arg(long, value_name = "M", conflicts_with = "level")]
@@ -30,6 +31,9 @@ pub(crate) struct Arguments {
     /// An overview instead of full resolution.
     #[arg(long, value_name = "N")]
     level: Option<u8>,
+    /// Write what can be read of a damaged file: its damaged tiles have no data, and the command ends with 1.
+    #[arg(long, conflicts_with = "resolution")]
+    skip_damaged: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -52,9 +56,9 @@ pub(crate) fn parse_box(text: &str) -> Result<[f64; 4], String> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let output = arguments
-        .output
-        .output(&arguments.out, Kind::Raster)
+    let destination = Destination::new(&arguments.out, "tif")?;
+    let output = destination
+        .output(&arguments.output, Kind::Raster)
         .made_of(arguments.file.paths());
     output.check()?;
     let terrain = arguments.file.terrain(common)?;
@@ -62,6 +66,11 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         bbox: arguments.bbox,
         resolution: arguments.resolution,
         level: arguments.level.unwrap_or(0),
+        damaged: if arguments.skip_damaged {
+            Damaged::Skip
+        } else {
+            Damaged::Refuse
+        },
     };
     let mut progress = Progress::new("decode", common.progress);
     let decoded = decoding.write(&terrain, &output, jobs(common), &mut |done, of| {
@@ -71,11 +80,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     drop(progress);
     let (width, height) = (decoded.width, decoded.height);
     let (sample, nodata) = (decoded.storage.sample.name(), decoded.storage.nodata);
-    if common.json {
-        return print_json(&serde_json::json!({
-            "file": arguments.out, "width": width, "height": height, "sample_type": sample, "nodata": nodata,
-        }));
-    }
+    let report = serde_json::json!({
+        "width": width, "height": height, "sample_type": sample, "nodata": nodata,
+        "damaged_tiles": decoded.damaged_tiles,
+    });
     let number = |value: Option<f64>| value.map_or("none".to_owned(), |value| value.to_string());
     let source = &terrain.header().samples;
     // A reader of the raster should not have to find out by himself.
@@ -89,9 +97,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
                 number(source.nodata)
             )
         };
-    print(&format!(
-        "{}: {width} x {height}, {sample}, nodata {}{change}\n",
-        arguments.out.display(),
-        number(nodata)
-    ))
+    destination.report(common, report, |name| {
+        format!(
+            "{name}: {width} x {height}, {sample}, nodata {}{change}\n",
+            number(nodata)
+        )
+    })?;
+    match decoded.damaged_tiles {
+        0 => Ok(()),
+        tiles => Err(CheckFailed(format!(
+            "{}: damaged tiles without data in {}: {tiles}; terrane verify lists them",
+            shown(arguments.file.path()),
+            destination.name()
+        ))
+        .into()),
+    }
 }

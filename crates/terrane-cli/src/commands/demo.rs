@@ -121,8 +121,14 @@ fn file_trip(
 ) -> Result<RoundTrip> {
     let (out, encoded) = encode::write(arguments, resources, &mut |_| {})?;
     let whole = Window::whole(terrain.width, terrain.height);
-    let heights = terrane::open(out)?.read_with(0, whole, resources.jobs)?;
-    measured(name, out.to_owned(), encoded.bytes, terrain, &heights)
+    let heights = terrane::open(out.path())?.read_with(0, whole, resources.jobs)?;
+    measured(
+        name,
+        out.path().to_owned(),
+        encoded.bytes,
+        terrain,
+        &heights,
+    )
 }
 
 fn measured(

@@ -9,8 +9,8 @@ use terrane_geo::{Kind, Product};
 
 use crate::Common;
 use crate::commands::{FileArguments, OutputOptions, jobs};
-use crate::output::{print, print_json};
 use crate::progress::Progress;
+use crate::streams::Destination;
 
 /// Derive a raster: slope, aspect, hillshade, laplacian, profile-curvature, plan-curvature, tri, tpi or roughness.
 ///
@@ -24,7 +24,7 @@ use crate::progress::Progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     file: FileArguments,
-    /// COG to write.
+    /// COG to write, or - for standard output.
     out: PathBuf,
     /// What to derive.
     #[arg(long)]
@@ -45,9 +45,9 @@ fn modes() -> impl TypedValueParser<Value = DeriveMode> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let output = arguments
-        .output
-        .output(&arguments.out, Kind::Raster)
+    let destination = Destination::new(&arguments.out, "tif")?;
+    let output = destination
+        .output(&arguments.output, Kind::Raster)
         .made_of(arguments.file.paths());
     output.check()?;
     let terrain = arguments.file.terrain(common)?;
@@ -68,18 +68,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         }
         error => error.into(),
     })?;
-    if common.json {
-        return print_json(
-            &serde_json::json!({ "file": arguments.out, "product": product.name(), "unit": product.unit() }),
-        );
-    }
+    let report = serde_json::json!({ "product": product.name(), "unit": product.unit() });
     let unit = match product.unit() {
         "" => String::new(),
         unit => format!(" in {unit}"),
     };
-    print(&format!(
-        "{}: {}{unit}\n",
-        arguments.out.display(),
-        product.name()
-    ))
+    destination.report(common, report, |name| {
+        format!("{name}: {}{unit}\n", product.name())
+    })
 }

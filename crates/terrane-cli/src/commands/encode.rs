@@ -1,10 +1,13 @@
 //! `terrane encode`: a raster to a terrane file.
 
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+#[cfg(feature = "lab")]
+use std::path::Path;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use terrane::{Destination, Encoded, Settings, Target};
+use terrane::{Encoded, Settings, Target};
 use terrane_codec::encode::EncodeProgress;
 use terrane_codec::format::Method;
 use terrane_codec::{Profile, Resources};
@@ -12,8 +15,9 @@ use terrane_geo::Kind;
 
 use crate::Common;
 use crate::commands::OutputOptions;
-use crate::output::{bytes, print, print_json};
+use crate::output::bytes;
 use crate::progress::Progress;
+use crate::streams::{Destination, is_stream, source};
 
 /// Turn a GeoTIFF or COG (or several, as a mosaic) into a terrane file.
 ///
@@ -26,7 +30,7 @@ use crate::progress::Progress;
     after_help = "Examples:\n  terrane encode dem.tif dem.trn --max-error 0.1\n  terrane encode west.tif east.tif both.trn --rmse 0.05\n  terrane encode dem.tif dem.trn --bits 8"
 )]
 pub(crate) struct Arguments {
-    /// Rasters, and last the file to write.
+    /// Rasters, and last the file to write; - for standard input and output.
     #[arg(num_args = 2.., required = true, value_names = ["IN", "OUT"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -170,7 +174,7 @@ impl CodingArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let mut progress = Progress::new("encode", common.progress);
-    let (out, encoded) = write(arguments, common.resources(), &mut |at| {
+    let (destination, encoded) = write(arguments, common.resources(), &mut |at| {
         progress.at(at.tiles, at.of, "tiles");
     })?;
     drop(progress);
@@ -184,24 +188,23 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     if is_journal_left {
         eprintln!(
             "terrane: warning: {}.journal is of no use any more and cannot be removed",
-            out.display()
+            destination.name()
         );
     }
     let pixels = measured.pixels;
     let bpp = length as f64 * 8.0 / pixels.max(1) as f64;
-    if common.json {
-        return print_json(&serde_json::json!({
-            "file": out, "bytes": length, "bpp": bpp, "pixels": pixels,
-            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m, "not_heights": not_heights,
-        }));
-    }
-    print(&format!(
-        "{}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, maximum error {:.4} m\n",
-        out.display(),
-        bytes(length),
-        measured.rmse_m(),
-        measured.max_error_m
-    ))
+    let report = serde_json::json!({
+        "bytes": length, "bpp": bpp, "pixels": pixels,
+        "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m, "not_heights": not_heights,
+    });
+    destination.report(common, report, |name| {
+        format!(
+            "{name}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, maximum error {:.4} m\n",
+            bytes(length),
+            measured.rmse_m(),
+            measured.max_error_m
+        )
+    })
 }
 
 /// Says that pixels were taken for pixels without data that nobody declared so.
@@ -213,34 +216,41 @@ pub(crate) fn warn_of(not_heights: u64) {
     }
 }
 
-/// Writes the file; returns its path and what was made.
+/// Writes the file; returns where it is and what was made.
 pub(crate) fn write<'a>(
     arguments: &'a Arguments,
     resources: Resources,
     progress: &mut dyn FnMut(EncodeProgress),
-) -> Result<(&'a Path, Encoded)> {
+) -> Result<(Destination<'a>, Encoded)> {
     let (out, inputs) = arguments
         .files
         .split_last()
         .context("a raster and a file to write are needed")?;
+    let destination = Destination::new(out, "trn")?;
     let settings = arguments.coding.settings();
-    let output = arguments
-        .output
-        .output(out, Kind::Terrain)
+    let output = destination
+        .output(&arguments.output, Kind::Terrain)
         .made_of(inputs)
         .made_of(&settings.model);
     // An answer to wrong settings or a wrong name should not wait for a raster.
     output.check()?;
     let prepared = settings.prepare(resources.memory)?;
-    let raster = terrane_geo::open(inputs)?;
-    let destination = Destination {
+    let has_stream = |paths: &[PathBuf]| paths.iter().any(|path| is_stream(path));
+    ensure!(
+        !(arguments.resumable && has_stream(&arguments.files)),
+        "--resumable needs files by name: what comes or goes through a pipe cannot be gone on with"
+    );
+    let inputs = inputs.iter().map(|path| source(path).map(Cow::into_owned));
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    let raster = terrane_geo::open(&inputs)?;
+    let job = terrane::Destination {
         out: output,
-        resumable: arguments.resumable.then_some(inputs),
+        resumable: arguments.resumable.then_some(&inputs),
         resources,
     };
-    let encoded = terrane::encode(&*raster, &prepared, destination, &mut |at| {
+    let encoded = terrane::encode(&*raster, &prepared, job, &mut |at| {
         progress(at);
         Ok(())
     })?;
-    Ok((out, encoded))
+    Ok((destination, encoded))
 }

@@ -9,7 +9,7 @@ use terrane_geo::{Affine, CogWriter, Crs, Georeference, Kind, Output, SampleType
 
 use crate::Common;
 use crate::commands::OutputOptions;
-use crate::output::{print, print_json};
+use crate::streams::Destination;
 
 /// Make a terrain and write it as a COG: eroded hills, a river, a lake, a road cut, a corner without data.
 ///
@@ -19,7 +19,7 @@ use crate::output::{print, print_json};
     after_help = "Example:\n  terrane generate hills.tif --seed 7 --size 2000x1500 --pixel-size 0.5"
 )]
 pub(crate) struct Arguments {
-    /// File to write.
+    /// File to write, or - for standard output.
     out: PathBuf,
     #[command(flatten)]
     pub(crate) terrain: TerrainArguments,
@@ -124,7 +124,8 @@ pub(crate) fn write(
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let output = arguments.output.output(&arguments.out, Kind::Raster);
+    let destination = Destination::new(&arguments.out, "tif")?;
+    let output = destination.output(&arguments.output, Kind::Raster);
     output.check()?;
     arguments.terrain.check(0, common.network_memory())?;
     let terrain = arguments.terrain.generate()?;
@@ -134,19 +135,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         arguments.terrain.georeference(),
         lossless(),
     )?;
-    if common.json {
-        return print_json(&serde_json::json!({
-            "file": arguments.out,
-            "width": terrain.width,
-            "height": terrain.height,
-            "bytes": bytes,
-        }));
-    }
-    print(&format!(
-        "{}: {}x{} pixels, {}\n",
-        arguments.out.display(),
-        terrain.width,
-        terrain.height,
-        crate::output::bytes(bytes)
-    ))
+    let (width, height) = (terrain.width, terrain.height);
+    let report = serde_json::json!({ "width": width, "height": height, "bytes": bytes });
+    destination.report(common, report, |name| {
+        format!(
+            "{name}: {width}x{height} pixels, {}\n",
+            crate::output::bytes(bytes)
+        )
+    })
 }

@@ -10,7 +10,7 @@ use terrane_train::training::checkpoint::{import, write_model};
 
 use crate::Common;
 use crate::commands::{DeviceArguments, OutputOptions, existing};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, shown};
 
 /// Turn a checkpoint that the authors of HUVR or HUVR+SIREN released into a model of ours.
 ///
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let parameters = model.num_params();
     if common.json {
         return print_json(
-            &serde_json::json!({ "model": arguments.out, "parameters": parameters }),
+            &serde_json::json!({ "model": shown(&arguments.out), "parameters": parameters }),
         );
     }
     print(&format!(

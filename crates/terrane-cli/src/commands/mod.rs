@@ -10,6 +10,7 @@ use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Existing, Kind, Output};
 
 use crate::Common;
+use crate::streams::source;
 
 #[cfg(feature = "lab")]
 pub(crate) mod bench;
@@ -67,7 +68,7 @@ impl RemoteArguments {
 /// A terrane file to read.
 #[derive(clap::Args)]
 pub(crate) struct FileArguments {
-    /// The terrane file: a path or an address (https://…, s3://…).
+    /// The terrane file: a path, an address (https://…, s3://…), or - for standard input.
     file: PathBuf,
     /// Its model, where it is neither in the file nor in the program.
     #[arg(long, value_name = "FILE")]
@@ -92,7 +93,8 @@ impl FileArguments {
 
     /// The file without its model.
     pub(crate) fn reader(&self) -> Result<Reader> {
-        Ok(terrane::open_reader(&self.file, self.remote.options())?)
+        let file = source(&self.file)?;
+        Ok(terrane::open_reader(&file, self.remote.options())?)
     }
 
     /// The file, ready to decode.
@@ -102,7 +104,7 @@ impl FileArguments {
             memory: common.memory(),
             remote: self.remote.options(),
         };
-        Ok(terrane::open_with(&self.file, &options)?)
+        Ok(terrane::open_with(&source(&self.file)?, &options)?)
     }
 }
 

@@ -10,7 +10,7 @@ use terrane_geo::Kind;
 use crate::Common;
 use crate::commands::OutputOptions;
 use crate::commands::encode::{CodingArguments, warn_of};
-use crate::output::{bytes, print, print_json};
+use crate::output::{bytes, print, print_json, shown};
 use crate::progress::Progress;
 
 /// Tiles across a shard where nobody says otherwise.
@@ -140,7 +140,7 @@ fn plan(arguments: &PlanArguments, common: &Common) -> Result<()> {
     plan.write(&output)?;
     let (shards, sha256) = (plan.shards(), hex::encode(plan.sha256()));
     if common.json {
-        return print_json(&json!({ "plan": out, "shards": shards, "sha256": sha256 }));
+        return print_json(&json!({ "plan": shown(out), "shards": shards, "sha256": sha256 }));
     }
     print(&format!("{}: {shards} shards\n", out.display()))
 }
@@ -166,7 +166,7 @@ fn encode(arguments: &EncodeArguments, common: &Common) -> Result<()> {
         drop(progress);
         warn_of(report.not_heights);
         reports.push(json!({
-            "shard": number, "file": report.path, "bytes": report.bytes, "was_there": report.was_there,
+            "shard": number, "file": shown(&report.path), "bytes": report.bytes, "was_there": report.was_there,
             "pixels": report.measured.pixels, "rmse_m": report.measured.rmse_m(),
             "max_error_m": report.measured.max_error_m,
         }));
@@ -212,7 +212,7 @@ fn merge(arguments: &MergeArguments, common: &Common) -> Result<()> {
     let measured = merged.measured;
     if common.json {
         return print_json(&json!({
-            "file": arguments.out, "bytes": merged.bytes, "shards": plan.shards(), "pixels": measured.pixels,
+            "file": shown(&arguments.out), "bytes": merged.bytes, "shards": plan.shards(), "pixels": measured.pixels,
             "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
         }));
     }

@@ -10,7 +10,7 @@ use terrane_train::training::checkpoint::{read_model, write_model};
 
 use crate::Common;
 use crate::commands::{DeviceArguments, OutputOptions, existing};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, shown};
 
 /// Learn the tables of a model's symbols on the training split, and write the model with them to another file.
 ///
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         existing(arguments.output.overwrite),
     )?;
     if common.json {
-        return print_json(&serde_json::json!({ "model": out }));
+        return print_json(&serde_json::json!({ "model": shown(out) }));
     }
     print(&format!("{}: tables written\n", out.display()))
 }

@@ -12,7 +12,7 @@ use terrane_train::training::{Start, train};
 
 use crate::Common;
 use crate::commands::DeviceArguments;
-use crate::output::{complain, print, print_json};
+use crate::output::{complain, print, print_json, shown};
 use crate::progress::Progress;
 
 /// Train a method on a tile dataset.
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let model = arguments.out.join(MODEL);
     if common.json {
         return print_json(&serde_json::json!({
-            "model": model,
+            "model": shown(&model),
             "steps": steps,
             "loss": last.map(|state| state.loss),
             "tiles_per_s": last.map(|state| state.tiles_per_s),

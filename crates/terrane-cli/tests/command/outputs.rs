@@ -26,11 +26,11 @@ fn mistaken() -> Vec<(Vec<&'static str>, &'static str)> {
         // The output was forgotten, and the message followed.
         (
             vec!["encode", "b.tif", "c.tif"],
-            ".tif is the ending of a raster",
+            ".tif is the ending of a GeoTIFF",
         ),
         (
             vec!["encode", "b.tif", "c.tif", "--overwrite"],
-            ".tif is the ending of a raster",
+            ".tif is the ending of a GeoTIFF",
         ),
         (
             vec!["encode", "b.tif", "b.tif", "--overwrite"],
@@ -76,7 +76,7 @@ fn mistaken() -> Vec<(Vec<&'static str>, &'static str)> {
         ),
         (
             vec!["decode", "x.trn", "y.trn"],
-            "y.trn: would be a raster, and .trn is the ending of a terrane file",
+            "y.trn: would be a GeoTIFF, and .trn is the ending of a terrane file",
         ),
         (
             vec![

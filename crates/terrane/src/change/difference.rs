@@ -143,10 +143,15 @@ impl<'a> Change<'a> {
         for writer in [Some(&mut writer), mask.as_mut()].into_iter().flatten() {
             self.describe(writer, &report);
         }
-        // Both appear, or the difference alone: a mask without it says little.
-        writer.finish()?;
-        if let Some(mask) = mask {
-            mask.finish()?;
+        // A program that is killed between leaves a difference without a mask, and never beside that of another.
+        let (difference, _) = writer.complete()?;
+        let mask = mask.map(CogWriter::complete).transpose()?;
+        if let Some((mask, _)) = &mask {
+            mask.remove_replaced()?;
+        }
+        difference.commit()?;
+        if let Some((mask, _)) = mask {
+            mask.commit()?;
         }
         Ok(report)
     }
