@@ -10,8 +10,9 @@ use terrane_geo::Kind;
 
 use crate::Common;
 use crate::commands::{OutputOptions, RemoteArguments, jobs};
-use crate::output::{complain, print, print_json, with_options};
+use crate::output::{complain, shown, with_options};
 use crate::progress::Progress;
+use crate::streams::Destination;
 
 /// Compare two files: their difference in metres, what of it is proven, and volumes of cut and fill with their bounds.
 ///
@@ -59,7 +60,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         ..
     } = arguments;
     let inputs = || [Some(new), Some(old), model.as_ref()].into_iter().flatten();
-    let output = arguments.output.output(out, Kind::Raster).made_of(inputs());
+    let destination = Destination::new(out, "tif")?;
+    let output = destination
+        .output(&arguments.output, Kind::Raster)
+        .made_of(inputs());
     output.check()?;
     let mask = mask.as_ref().map(|mask| {
         let others = inputs().chain([out]);
@@ -81,20 +85,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         Ok(())
     })?;
     drop(progress);
-    if common.json {
-        let mut value = report.json();
-        value["file"] = out.display().to_string().into();
-        value["mask"] = arguments
-            .mask
-            .as_ref()
-            .map(|mask| mask.display().to_string())
-            .into();
-        return print_json(&value);
+    let mut value = report.json();
+    value["mask"] = arguments.mask.as_ref().map(|mask| shown(mask)).into();
+    if !common.json {
+        for warning in &report.warnings {
+            complain("terrane", warning);
+        }
     }
-    for warning in &report.warnings {
-        complain("terrane", warning);
-    }
-    print(&format!("{}: {}", out.display(), text(&report)))
+    destination.report(common, value, |name| format!("{name}: {}", text(&report)))
 }
 
 /// A number with so many digits that its bound is told from it, and no more.

@@ -12,6 +12,7 @@ use crate::commands::OutputOptions;
 use crate::commands::encode::{CodingArguments, warn_of};
 use crate::output::{bytes, print, print_json, shown};
 use crate::progress::Progress;
+use crate::streams::Destination;
 
 /// Tiles across a shard where nobody says otherwise.
 const USUAL_TILES: usize = 16;
@@ -193,9 +194,9 @@ fn encode(arguments: &EncodeArguments, common: &Common) -> Result<()> {
 fn merge(arguments: &MergeArguments, common: &Common) -> Result<()> {
     let file = &arguments.file;
     let plan = Plan::read(&file.plan)?;
-    let output = arguments
-        .output
-        .output(&arguments.out, Kind::Terrain)
+    let destination = Destination::new(&arguments.out, "trn")?;
+    let output = destination
+        .output(&arguments.output, Kind::Terrain)
         .made_of([&file.plan]);
     let mut progress = Progress::new("merge", common.progress);
     let merged = plan.merge(
@@ -210,18 +211,17 @@ fn merge(arguments: &MergeArguments, common: &Common) -> Result<()> {
     )?;
     drop(progress);
     let measured = merged.measured;
-    if common.json {
-        return print_json(&json!({
-            "file": shown(&arguments.out), "bytes": merged.bytes, "shards": plan.shards(), "pixels": measured.pixels,
-            "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
-        }));
-    }
-    print(&format!(
-        "{}: {} of {} shards; RMSE {:.4} m, maximum error {:.4} m\n",
-        arguments.out.display(),
-        bytes(merged.bytes),
-        plan.shards(),
-        measured.rmse_m(),
-        measured.max_error_m
-    ))
+    let report = json!({
+        "bytes": merged.bytes, "shards": plan.shards(), "pixels": measured.pixels,
+        "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m,
+    });
+    destination.report(common, report, |name| {
+        format!(
+            "{name}: {} of {} shards; RMSE {:.4} m, maximum error {:.4} m\n",
+            bytes(merged.bytes),
+            plan.shards(),
+            measured.rmse_m(),
+            measured.max_error_m
+        )
+    })
 }

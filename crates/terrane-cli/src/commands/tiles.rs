@@ -12,8 +12,9 @@ use terrane_geo::Kind;
 
 use crate::Common;
 use crate::commands::{FileArguments, OutputOptions, jobs};
-use crate::output::{bytes, complain, print, print_json};
+use crate::output::{bytes, complain};
 use crate::progress::Progress;
+use crate::streams::Destination;
 
 /// Decoded heights that are kept at most.
 const MAX_CACHE: u64 = 512 << 20;
@@ -108,9 +109,9 @@ fn parse_nodata(text: &str) -> Result<Nodata, String> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
-    let output = arguments
-        .output
-        .output(&arguments.out, Kind::Tiles)
+    let destination = Destination::new(&arguments.out, "pmtiles")?;
+    let output = destination
+        .output(&arguments.output, Kind::Tiles)
         .made_of(arguments.file.paths());
     output.check()?;
     let terrain = Arc::new(arguments.file.terrain(common)?);
@@ -141,17 +142,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         Ok(())
     })?;
     drop(progress);
-    if common.json {
-        let mut value = report.json();
-        value["file"] = arguments.out.display().to_string().into();
-        return print_json(&value);
+    if !common.json {
+        warn(&report, arguments.encoding);
     }
-    warn(&report, arguments.encoding);
-    print(&format!(
-        "{}: {}",
-        arguments.out.display(),
-        text(&report, arguments)
-    ))
+    destination.report(common, report.json(), |name| {
+        format!("{name}: {}", text(&report, arguments))
+    })
 }
 
 /// Says where rounding spoils much of what the file guarantees.
