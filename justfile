@@ -211,6 +211,10 @@ test-properties cases="1000":
     PROPTEST_CASES={{cases}} cargo test -p terrane-codec --test generated -- properties
     PROPTEST_CASES={{cases}} cargo test --workspace --test methods -- hostile --nocapture
 
+# Rates of so many generated rasters, with every profile and effort: within 2 %, or refused with the two nearest.
+test-rates count="200":
+    TERRANE_COUNT={{count}} cargo test --release -p terrane --no-default-features --lib -- --ignored --nocapture rates_of_many_generated_rasters
+
 # The same bytes and heights in release, on 64-bit ARM under emulation and on WebAssembly, with its wider registers and without,
 # and the context codec's kernels there; `just test` compares those of debug and of fewer instructions. Needs the two Rust targets,
 # a linker and qemu-user (Debian: gcc-aarch64-linux-gnu, qemu-user), and Node.

@@ -276,6 +276,11 @@ GDALDataset *TRNCreateCopy(const char *pszFilename, GDALDataset *poSrcDS, int /*
                  CPL_FRMT_GUIB " pixels are infinite or of 1e30 and beyond without being nodata: they have no data in the file",
                  static_cast<GUIntBig>(sEncoded.not_heights));
     }
+    if (sEncoded.reached == TRN_REACHED_LOSSLESS)
+        CPLError(CE_Warning, CPLE_AppDefined, "The file is lossless, which takes no more bytes than what was asked for");
+    else if (sEncoded.reached == TRN_REACHED_SMALLEST)
+        CPLError(CE_Warning, CPLE_AppDefined,
+                 "The error is smaller than what was asked for: no file of this raster is smaller");
     if (!oTarget.Finish())
     {
         CPLError(CE_Failure, CPLE_FileIO, "%s cannot be written", pszFilename);

@@ -57,6 +57,11 @@ extern "C" {
 #define TRN_TARGET_BPP 3 /* `value` bits per pixel with data */
 #define TRN_TARGET_LOSSLESS 4 /* every number as it was */
 
+/* How a file stands to TRN_TARGET_RMSE or TRN_TARGET_BPP. */
+#define TRN_REACHED_TARGET 0 /* it has what was asked for */
+#define TRN_REACHED_LOSSLESS 1 /* it has no error at all, which takes no more bytes than what was asked for */
+#define TRN_REACHED_SMALLEST 2 /* it has less error than was asked for, and no file of the raster is smaller */
+
 /* An open file. */
 typedef struct trn_file trn_file;
 
@@ -262,6 +267,7 @@ typedef struct trn_encoded {
     double rmse_m;
     double max_error_m;
     uint64_t not_heights; /* pixels whose number is infinite or absurdly large without being nodata: they have no data now */
+    int32_t reached; /* TRN_REACHED_… */
 } trn_encoded;
 
 /* A raster of 32-bit floats in metres that lies nowhere; `read` is still to be set. */

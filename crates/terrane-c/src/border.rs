@@ -1,7 +1,8 @@
 //! What crosses the border: errors and texts, and no panic.
 
 use std::ffi::{CStr, CString, c_char};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use library::Fault;
 
 use crate::failure::{ErrorText, Failure, Outcome};
 
@@ -20,14 +21,7 @@ pub(crate) unsafe fn guard<T>(
     error: ErrorText,
     work: impl FnOnce() -> Outcome<T>,
 ) -> Result<T, i32> {
-    // What a panic leaves half done is not seen again: handles are read only, and locks that it poisons are taken anyway.
-    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Failure::Panic {
-            message: text.unwrap_or("without a message").to_owned(),
-        })
-    });
+    let outcome = Fault::catch(work).unwrap_or_else(|fault| Err(fault.into()));
     outcome.map_err(|failure| {
         // SAFETY: as this function's.
         unsafe { report(error, &failure) };

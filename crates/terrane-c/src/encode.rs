@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use library::{Destination, EncodeProgress, Profile, Resources, Settings, Target};
+use library::{Destination, EncodeProgress, Profile, Reached, Resources, Settings, Target};
 use terrane_geo::geodesy::is_geographic;
 use terrane_geo::{
     BandMetadata, Crs, Existing, Georeference, Grid, Kind, Output, RasterInfo, RasterSource,
@@ -21,6 +21,10 @@ const TRN_TARGET_MAX_ERROR: i32 = 1;
 const TRN_TARGET_RMSE: i32 = 2;
 const TRN_TARGET_BPP: i32 = 3;
 const TRN_TARGET_LOSSLESS: i32 = 4;
+
+const TRN_REACHED_TARGET: i32 = 0;
+const TRN_REACHED_LOSSLESS: i32 = 1;
+const TRN_REACHED_SMALLEST: i32 = 2;
 
 /// Code of the key that says what a pixel's position refers to, and its two values.
 const RASTER_TYPE: u16 = 1025;
@@ -85,6 +89,7 @@ struct Encoded {
     rmse_m: f64,
     max_error_m: f64,
     not_heights: u64,
+    reached: i32,
 }
 
 /// A raster of heights in metres as 32-bit floats, nowhere on earth.
@@ -436,6 +441,11 @@ unsafe extern "C" fn trn_encode(
                 rmse_m: made.measured.rmse_m(),
                 max_error_m: made.measured.max_error_m,
                 not_heights: made.not_heights,
+                reached: match made.reached {
+                    Reached::Target => TRN_REACHED_TARGET,
+                    Reached::Lossless => TRN_REACHED_LOSSLESS,
+                    Reached::Smallest => TRN_REACHED_SMALLEST,
+                },
             };
             // SAFETY: it leads to a report that the caller wants written.
             unsafe { encoded.write(report) };

@@ -39,8 +39,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),
     /// A fault of this library.
-    #[error("a fault in terrane, please report it: {message}")]
-    Panic { message: String },
+    #[error(transparent)]
+    Fault(#[from] library::Fault),
 }
 
 /// The result of what stands behind a C function.

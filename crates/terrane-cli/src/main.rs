@@ -1,6 +1,6 @@
 //! The `terrane` command: terrane files from elevation rasters, and back.
 //!
-//! Exit codes: 0 done, 1 a check did not hold, 2 an error, 130 stopped by Ctrl-C.
+//! Exit codes: 0 done, 1 a check did not hold, 2 an error, 101 a fault of the program, 130 stopped by Ctrl-C.
 
 mod commands;
 mod output;
@@ -24,7 +24,7 @@ use commands::{
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
 use output::{complain, one_line, sentence};
 use progress::ProgressMode;
-use terrane::georeferencing;
+use terrane::{Fault, georeferencing};
 use terrane_codec::Resources;
 use terrane_codec::format::MemoryLimit;
 
@@ -166,6 +166,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    announce_faults();
     let mut arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
@@ -279,6 +280,20 @@ fn refuse(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     error.exit()
+}
+
+/// Lets a panic, on whatever thread, say in one sentence that it is a fault of the program, and where; with
+/// `RUST_BACKTRACE` also how it came to it.
+fn announce_faults() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let fault = Fault::of(panic.payload());
+        let place = panic.location().map(|at| format!(" ({at})"));
+        complain("terrane", &format!("{fault}{}", place.unwrap_or_default()));
+        if std::env::var_os("RUST_BACKTRACE").is_some() {
+            usual(panic);
+        }
+    }));
 }
 
 /// Ends the program when a time has passed, whatever it is doing, as Ctrl-C would.

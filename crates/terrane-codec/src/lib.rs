@@ -58,4 +58,4 @@ pub use surface::{InverseTransform, Sample, Surface};
 pub use terrain::{Terrain, TerrainOptions, source};
 pub use terrane_context as context;
 pub use terrane_format as format;
-pub use tile::{Rate, TileDecoder, TileEncoder};
+pub use tile::{Rate, TileDecoder, TileEncoder, exact_step};

@@ -14,7 +14,9 @@ pub fn in_parallel<T: Send>(
     jobs: usize,
     work: &(dyn Fn(usize) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
+    use std::panic::resume_unwind;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::ScopedJoinHandle;
 
     if jobs.min(count) <= 1 {
         return (0..count).map(work).collect();
@@ -37,16 +39,14 @@ pub fn in_parallel<T: Send>(
             }
         }
     };
-    let parts: Vec<Result<Vec<(usize, T)>, Error>> = std::thread::scope(|scope| {
+    let parts: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..jobs.min(count)).map(|_| scope.spawn(take)).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or(Err(Error::Stopped)))
-            .collect()
+        threads.into_iter().map(ScopedJoinHandle::join).collect()
     });
     let mut made = Vec::with_capacity(count);
     for part in parts {
-        made.extend(part?);
+        // A panic is a fault of the program on whatever thread, and no error of the work.
+        made.extend(part.unwrap_or_else(|panic| resume_unwind(panic))?);
     }
     made.sort_unstable_by_key(|(index, _)| *index);
     Ok(made.into_iter().map(|(_, value)| value).collect())
@@ -104,6 +104,15 @@ mod tests {
                 (0..100).map(|index| index * index).collect::<Vec<_>>()
             );
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "index 7 is one too many")]
+    fn a_panic_of_a_thread_is_a_panic() {
+        let _ = in_parallel(1000, 4, &|index| {
+            assert!(index != 7, "index {index} is one too many");
+            Ok(index)
+        });
     }
 
     #[test]

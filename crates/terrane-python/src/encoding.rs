@@ -23,8 +23,9 @@ struct Target {
     progress: Option<Py<PyAny>>,
 }
 
-/// Bytes of the file, pixels with data, root mean square and greatest error, pixels that are no heights.
-type Written = (u64, u64, f64, f64, u64);
+/// Bytes of the file, pixels with data, root mean square and greatest error, pixels that are no heights, and how the file
+/// stands to what was asked for.
+type Written = (u64, u64, f64, f64, u64, &'static str);
 
 fn written(encoded: Encoded) -> Written {
     let measured = encoded.measured;
@@ -34,6 +35,7 @@ fn written(encoded: Encoded) -> Written {
         measured.rmse_m(),
         measured.max_error_m,
         encoded.not_heights,
+        encoded.reached.name(),
     )
 }
 

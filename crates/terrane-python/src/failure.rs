@@ -7,9 +7,11 @@ use std::str::FromStr;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyMemoryError, PyValueError,
+    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyMemoryError,
+    PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
+use terrane::Fault;
 use terrane_codec::format::Error as FormatError;
 
 create_exception!(
@@ -24,6 +26,13 @@ pub(crate) enum Failure {
     Convert(terrane::Error),
     /// A value that an argument cannot have.
     Argument(String),
+    /// A panic.
+    Fault(Fault),
+}
+
+/// Runs work without Python's lock; a panic becomes an exception as any error.
+pub(crate) fn detach<T: Send>(py: Python, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    py.detach(|| Fault::catch(work)).map_err(Failure::Fault)?
 }
 
 pub(crate) type Outcome<T> = Result<T, Failure>;
@@ -83,6 +92,7 @@ impl From<Failure> for PyErr {
         use terrane::Error;
         let error = match failure {
             Failure::Argument(reason) => return PyValueError::new_err(reason),
+            Failure::Fault(fault) => return PyRuntimeError::new_err(fault.to_string()),
             Failure::Convert(error) => error,
         };
         let text = sentence(&error);

@@ -16,7 +16,7 @@ use terrane_codec::{RemoteOptions, Terrain};
 use terrane_geo::{Affine, SampleType};
 
 use crate::array::{Heights, array};
-use crate::failure::{Outcome, TerraneError, parse, refuse};
+use crate::failure::{Outcome, TerraneError, detach, parse, refuse};
 use crate::rasters::by_rows;
 use crate::settings::{detached, memory, threads};
 
@@ -102,7 +102,7 @@ pub(crate) fn shown(path: PathBuf) -> String {
 #[pyfunction]
 pub(crate) fn describe(py: Python, path: PathBuf) -> PyResult<String> {
     let open = || -> Outcome<_> { Ok(terrane::open_reader(&path, RemoteOptions::default())?) };
-    let reader = py.detach(open)?;
+    let reader = detach(py, open)?;
     Ok(terrane::describe(&reader).to_string())
 }
 
@@ -127,7 +127,7 @@ impl File {
             };
             Ok(terrane::open_with(&path, &options)?)
         };
-        let terrain = py.detach(open)?;
+        let terrain = detach(py, open)?;
         Ok(Self {
             terrain,
             jobs: threads(jobs),
@@ -153,7 +153,7 @@ impl File {
 
     /// Where the bytes of the file are, as JSON.
     fn parts(&self, py: Python) -> PyResult<String> {
-        let parts = py.detach(|| -> Outcome<_> {
+        let parts = detach(py, || -> Outcome<_> {
             let go_on = &mut |_, _| -> terrane::Result<()> { Ok(()) };
             Ok(terrane::parts(self.terrain.reader(), go_on)?)
         })?;
@@ -198,7 +198,7 @@ impl File {
         let is_wide = self.is_wide(dtype)?;
         let side = usize::from(self.terrain.header().pyramid.side());
         let tiles = |first: usize, size: usize| (first % side + size).div_ceil(side);
-        let heights = py.detach(|| -> Outcome<Heights> {
+        let heights = detach(py, || -> Outcome<Heights> {
             self.terrain.check_window(level, window)?;
             if tiles(column, width) * tiles(row, height) <= KEPT_TILES {
                 let heights = self.terrain.read(level, window)?;
@@ -226,7 +226,7 @@ impl File {
             ..Decoding::default()
         };
         let is_wide = self.is_wide(dtype)?;
-        let (heights, shape, transform) = py.detach(|| -> Outcome<_> {
+        let (heights, shape, transform) = detach(py, || -> Outcome<_> {
             let view = decoding.view(&self.terrain)?;
             let heights = Heights::of_view(&view, is_wide, self.jobs)?;
             let transform = numbers(&view.georeference.affine());
@@ -242,7 +242,7 @@ impl File {
             mode: parse(mode)?,
         };
         let derive = || -> Outcome<_> { Ok(derivation.array(&self.terrain, self.jobs)?) };
-        let values = py.detach(derive)?;
+        let values = detach(py, derive)?;
         let (width, height) = self.terrain.header().pyramid.size(0).unwrap_or_default();
         array(py, values, (height as usize, width as usize))
     }
@@ -266,7 +266,7 @@ impl File {
             min_length,
             index,
         };
-        let lines = py.detach(|| -> Outcome<_> {
+        let lines = detach(py, || -> Outcome<_> {
             let (mut lines, mut bytes) = (Vec::new(), 0_u64);
             let memory = self.terrain.memory();
             let take = &mut |line: ContourLine| -> terrane::Result<()> {
@@ -333,7 +333,7 @@ impl File {
             .copied()
             .zip(y.as_array().iter().copied())
             .collect();
-        let values = py.detach(|| -> Outcome<Vec<f64>> {
+        let values = detach(py, || -> Outcome<Vec<f64>> {
             let samples = GroundSurface::new(&self.terrain)?.at_points(&points, self.jobs)?;
             let value = |sample: &Option<GroundSample>| quantity(name, sample.as_ref()?);
             Ok(samples
@@ -356,7 +356,7 @@ impl File {
             level,
             id: TileId { column, row },
         };
-        let bytes = py.detach(|| -> Outcome<_> {
+        let bytes = detach(py, || -> Outcome<_> {
             let number = self.terrain.header().pyramid.number(tile)?;
             let bytes = self.terrain.reader().bytes(tile)?;
             let bytes = bytes.map(|bytes| record::renumber(bytes, number, 0));

@@ -9,7 +9,7 @@ use terrane_codec::encode::{EncodeProgress, Report};
 use terrane_codec::format::MemoryLimit;
 use terrane_geo::{Existing, Kind};
 
-use crate::failure::{Outcome, parse, refuse};
+use crate::failure::{Outcome, detach, parse, refuse};
 
 /// How a raster is to be encoded.
 #[pyclass(frozen, module = "pyterrane._pyterrane")]
@@ -124,7 +124,7 @@ pub(crate) fn detached<T: Send>(
     work: impl FnOnce(&mut Report) -> Outcome<T> + Send,
 ) -> PyResult<T> {
     let mut raised: Option<PyErr> = None;
-    let outcome = py.detach(|| {
+    let outcome = detach(py, || {
         let mut progress = |at: EncodeProgress| {
             let told = Python::attach(|py| {
                 py.check_signals()?;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use terrane::{Checks, Plan, Split};
 use terrane_geo::{Kind, Output};
 
-use crate::failure::Outcome;
+use crate::failure::{Outcome, detach};
 use crate::settings::{Settings, detached, existing, resources};
 
 /// Writes a plan; the number of its shards.
@@ -41,7 +41,7 @@ pub(crate) fn shard_plan(
 #[pyfunction]
 pub(crate) fn shard_count(py: Python, plan: PathBuf) -> PyResult<usize> {
     let count = || -> Outcome<usize> { Ok(Plan::read(&plan)?.shards()) };
-    Ok(py.detach(count)?)
+    Ok(detach(py, count)?)
 }
 
 /// Encodes a shard: its file, its bytes, whether it was there before, pixels, greatest error.

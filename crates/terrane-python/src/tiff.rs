@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use terrane::{OpenOptions, TiffCache, VirtualTiff};
 use terrane_codec::format::MemoryLimit;
 
-use crate::failure::Outcome;
+use crate::failure::{Outcome, detach};
 use crate::file::remote_options;
 use crate::settings::memory;
 
@@ -53,7 +53,7 @@ impl TiffBytes {
                 memory,
             })
         };
-        Ok(py.detach(open)?)
+        Ok(detach(py, open)?)
     }
 
     /// Bytes of the whole.
@@ -70,7 +70,7 @@ impl TiffBytes {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let left = self.tiff.length().saturating_sub(offset);
         let length = usize::try_from(left).map_or(length, |left| length.min(left));
-        let bytes = py.detach(|| -> Outcome<_> {
+        let bytes = detach(py, || -> Outcome<_> {
             // Once more for Python.
             let needed = (length as u64).saturating_mul(2);
             let advice = "read fewer at a time, or ";

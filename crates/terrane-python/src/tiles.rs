@@ -8,7 +8,7 @@ use terrane_codec::format::{Coding, MemoryLimit, Window};
 use terrane_codec::{TileDecoder, TileEncoder};
 
 use crate::array::{HeightArray, Heights};
-use crate::failure::{Outcome, refuse};
+use crate::failure::{Outcome, detach, refuse};
 use crate::settings::Settings;
 
 /// What stands for an array without data; no record is so short.
@@ -59,7 +59,7 @@ impl TileCoder {
     /// The bytes of an array of heights, NaN where there is no data.
     fn encode<'py>(&self, py: Python<'py>, heights: HeightArray) -> PyResult<Bound<'py, PyBytes>> {
         let (_, pixels) = heights.pixels();
-        let bytes = py.detach(|| -> Outcome<Vec<u8>> {
+        let bytes = detach(py, || -> Outcome<Vec<u8>> {
             let (height, width) = pixels.shape();
             let window = Window::whole(width, height);
             let made = self.encoder.encode(&pixels.window(window), window)?;
@@ -71,7 +71,7 @@ impl TileCoder {
     /// The heights of bytes, of 32 bits where the tile was made of such.
     fn decode(&self, py: Python, bytes: &[u8], shape: (usize, usize)) -> PyResult<Py<PyAny>> {
         let (height, width) = shape;
-        let heights = py.detach(|| -> Outcome<Vec<f64>> {
+        let heights = detach(py, || -> Outcome<Vec<f64>> {
             let window = Window::whole(width, height);
             if bytes == EMPTY {
                 return Ok(vec![f64::NAN; width * height]);

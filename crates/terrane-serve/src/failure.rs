@@ -53,6 +53,14 @@ impl Failure {
         )
     }
 
+    /// Work panicked, which the log has already said.
+    pub(crate) fn fault() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "a fault in terrane, please report it: the server's log says where",
+        )
+    }
+
     /// The file cannot be read; what was wrong goes to the log, not to the client.
     pub(crate) fn broken(error: &dyn std::error::Error) -> Self {
         let reason = sentence(error);

@@ -102,7 +102,8 @@ impl Pool {
         });
         match timeout_at(deadline, task).await {
             Err(_) => Err(Failure::late()),
-            Ok(Err(error)) => Err(Failure::broken(&error)),
+            // Work is never given up from here: it panicked.
+            Ok(Err(_)) => Err(Failure::fault()),
             Ok(Ok(outcome)) => outcome,
         }
     }
@@ -182,10 +183,22 @@ mod tests {
         run(async {
             let pool = Pool::new(1, 1, Duration::from_secs(5));
             let outcome: Result<(), _> = pool.run(|_| panic!("a fault in the work")).await;
-            assert_eq!(
-                outcome.unwrap_err().status,
-                StatusCode::INTERNAL_SERVER_ERROR
+            let failure = outcome.unwrap_err();
+            assert_eq!(failure.status, StatusCode::INTERNAL_SERVER_ERROR);
+            assert!(
+                failure
+                    .sentence
+                    .starts_with("a fault in terrane, please report it")
             );
+            // On a thread of its own just so.
+            let outcome = pool.run(|_| {
+                let work = |index| match index {
+                    3 => panic!("a fault in the work"),
+                    _ => Ok(index),
+                };
+                Ok(terrane_codec::parallel::in_parallel(8, 2, &work).map_err(drop))
+            });
+            assert_eq!(outcome.await.unwrap_err(), failure);
             assert_eq!(pool.run(|_| Ok(7)).await, Ok(7));
         });
     }

@@ -1,5 +1,6 @@
 //! What is answered at which address.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -115,7 +117,9 @@ async fn counted(State(server): Shared, request: Request, next: Next) -> Respons
         .get::<MatchedPath>()
         .map_or("other", MatchedPath::as_str)
         .to_owned();
-    let mut response = next.run(request).await;
+    // A panic ends no connection: its client learns of it, and the next request is answered.
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = answer.unwrap_or_else(|_| Failure::fault().into_response());
     let own = response.extensions().get::<Route>();
     let route = own.map_or(route, |route| route.0.to_owned());
     let status = response.status().as_u16();

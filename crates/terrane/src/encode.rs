@@ -6,17 +6,11 @@ use std::path::{Path, PathBuf};
 use terrane_codec::encode::{Encoding, Heights, Report};
 use terrane_codec::format::{Error as FormatError, Window};
 use terrane_codec::journal::Journal;
-use terrane_codec::step_search::{Slope, StepSearch};
-use terrane_codec::{Measured, Rate, Resources};
+use terrane_codec::{Measured, Rate, Resources, TileEncoder};
 use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
 
-use crate::{Error, Prepared, Result};
-
-/// How near a rate of the whole file comes to what is aimed at, and how often its step is tried.
-const NEAR: f64 = 0.0015;
-const MAX_TRIES: usize = 10;
-/// What is aimed at, as a part of the target: what is near it is not above the target.
-const AIM: f64 = 1.0 - NEAR;
+use crate::rate_search::{Goal, RateSearch};
+use crate::{Error, Prepared, Reached, Result};
 
 /// Where an encoding goes and what it may use.
 #[derive(Debug, Clone)]
@@ -42,6 +36,8 @@ pub struct Encoded {
     pub not_heights: u64,
     /// Whether the journal could not be removed, though the file is complete.
     pub is_journal_left: bool,
+    /// How it stands to the rate or the error of the whole file that was asked for.
+    pub reached: Reached,
 }
 
 /// Encodes a raster.
@@ -76,25 +72,12 @@ pub(crate) fn make(
     };
     let made = match prepared.rate {
         Rate::Rmse(target) if prepared.is_whole => {
-            let error = |_, measured: &Measured| measured.rmse_m();
-            job.search(
-                "root mean square error",
-                (target * 3.0, target, 0.8),
-                error,
-                progress,
-            )?
+            RateSearch::new(&job, Goal::Rmse(target)).run(progress)?
         }
         Rate::Bpp(target) if prepared.is_whole => {
-            let rate =
-                |length, measured: &Measured| length as f64 * 8.0 / measured.pixels.max(1) as f64;
-            job.search(
-                "rate (with head and overviews)",
-                (0.1, target, -0.6),
-                rate,
-                progress,
-            )?
+            RateSearch::new(&job, Goal::Bpp(target)).run(progress)?
         }
-        rate => job.run(rate, progress)?,
+        rate => job.run(rate, prepared.effort(), progress)?,
     };
     // Half of a raster before a change and half of it after is neither.
     raster.check_unchanged()?;
@@ -177,10 +160,11 @@ pub(crate) fn failure(error: terrane_codec::Error, raster: &Path, out: &Path) ->
     }
 }
 
-struct Job<'a> {
-    raster: &'a dyn RasterSource,
+/// An encoding, at any rate.
+pub(crate) struct Job<'a> {
+    pub(crate) raster: &'a dyn RasterSource,
     destination: Destination<'a>,
-    prepared: &'a Prepared,
+    pub(crate) prepared: &'a Prepared,
 }
 
 /// A file that only needs its name.
@@ -191,60 +175,6 @@ pub(crate) struct Made {
 }
 
 impl Job<'_> {
-    /// Encodes with one step for all tiles until what is measured of the file is near its target; `slope` says how its
-    /// logarithm follows that of the step at first.
-    fn search(
-        &self,
-        what: &'static str,
-        (first_m, target, slope): (f64, f64, f64),
-        measure: impl Fn(u64, &Measured) -> f64,
-        progress: &mut Report,
-    ) -> Result<Made> {
-        let slope = Slope {
-            first: slope,
-            min: 0.1,
-            max: 4.0,
-            contradicted: slope.abs(),
-        };
-        let mut search = StepSearch::new(first_m, target * AIM, slope);
-        // The nearest below the target that was found so far, by its step.
-        let mut best: Option<(f64, f64)> = None;
-        let mut turn = 1;
-        loop {
-            let step_m = search.step();
-            let made = self.run(Rate::Step(step_m), progress)?;
-            let Encoded {
-                bytes, measured, ..
-            } = made.encoded;
-            let reached = measure(bytes, &measured);
-            let miss = search.miss(reached);
-            if miss.abs() <= NEAR || measured.pixels == 0 {
-                return Ok(made);
-            }
-            if reached <= target && best.is_none_or(|(_, most)| reached > most) {
-                best = Some((step_m, reached));
-            }
-            // Where another step changes nothing, tokens alone are above or below the target.
-            if turn == MAX_TRIES || search.is_stuck(reached) {
-                // Less than was asked for is what there is to have: heights without error, or a flat terrain.
-                let Some((best_m, _)) = best else {
-                    return Err(Error::Unreachable {
-                        what,
-                        target,
-                        reached,
-                    });
-                };
-                if best_m == step_m {
-                    return Ok(made);
-                }
-                drop(made);
-                return self.run(Rate::Step(best_m), progress);
-            }
-            search.correct(reached);
-            turn += 1;
-        }
-    }
-
     fn failed(&self, source: std::io::Error) -> Error {
         Error::Unwritable {
             path: self.destination.out.path().to_owned(),
@@ -252,9 +182,10 @@ impl Job<'_> {
         }
     }
 
-    /// Encodes at a rate; the file appears when it is committed.
-    fn run(&self, rate: Rate, progress: &mut Report) -> Result<Made> {
+    /// Encodes at a rate with an effort; the file appears when it is committed.
+    pub(crate) fn run(&self, rate: Rate, effort: u8, progress: &mut Report) -> Result<Made> {
         let (header, encoder) = self.prepared.start(self.raster.info(), rate)?;
+        let encoder = TileEncoder { effort, ..encoder };
         let out = &self.destination.out;
         let journal = match self.destination.resumable {
             None => None,
@@ -302,6 +233,7 @@ impl Job<'_> {
                 measured,
                 not_heights: heights.not_heights,
                 is_journal_left: false,
+                reached: Reached::Target,
             },
             journal,
         })

@@ -83,14 +83,16 @@ pub enum Error {
     #[error("the raster is too large")]
     RasterTooLarge,
     /// A rate that cannot be had.
-    #[error("a {what} of {target} cannot be reached: it is still {reached:.4}")]
+    #[error("a {what} of {target} cannot be reached: {}", nearest(*below, *above))]
     Unreachable {
         /// What was asked for.
         what: &'static str,
         /// How much of it.
         target: f64,
-        /// What there is to have.
-        reached: f64,
+        /// The nearest below that there is to have.
+        below: Option<f64>,
+        /// The nearest above.
+        above: Option<f64>,
     },
     /// A file cannot be read.
     #[error("{} cannot be read", path.display())]
@@ -378,6 +380,18 @@ pub enum Error {
     /// A terrane file.
     #[error(transparent)]
     Terrain(#[from] terrane_codec::Error),
+}
+
+/// What there is to have instead of a rate.
+fn nearest(below: Option<f64>, above: Option<f64>) -> String {
+    match (below, above) {
+        (Some(below), Some(above)) => {
+            format!("the nearest that there are are {below:.4} and {above:.4}")
+        }
+        (Some(below), None) => format!("the most that there is is {below:.4}"),
+        (None, Some(above)) => format!("the least that there is is {above:.4}"),
+        (None, None) => "there is none".to_owned(),
+    }
 }
 
 /// The result of a conversion.

@@ -223,6 +223,11 @@ impl Prepared {
         Some(file)
     }
 
+    /// How hard the context codec tries.
+    pub(crate) fn effort(&self) -> u8 {
+        self.effort
+    }
+
     /// The head of the file and the encoder of its tiles, at a rate.
     pub fn start(&self, info: &RasterInfo, rate: Rate) -> Result<(Header, TileEncoder)> {
         let size = |value: usize| u32::try_from(value).map_err(|_| Error::RasterTooLarge);

@@ -82,10 +82,10 @@ pub(crate) struct RateArguments {
     /// Maximum error of any valid pixel in metres, guaranteed.
     #[arg(long, value_name = "M", group = "rate")]
     max_error: Option<f64>,
-    /// Root mean square error in metres, of the whole raster.
+    /// Root mean square error in metres, of the whole raster. Where the lossless file is as small, that is written.
     #[arg(long, value_name = "M", group = "rate")]
     rmse: Option<f64>,
-    /// Bits per pixel, of the whole file with its overviews.
+    /// Bits per pixel, of the whole file with its overviews. A rate at or above the lossless file's gives that file.
     #[arg(long, value_name = "B", group = "rate")]
     bpp: Option<f64>,
     /// Let every tile reach --rmse or --bpp by itself, which serves the whole less well.
@@ -183,6 +183,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         measured,
         not_heights,
         is_journal_left,
+        reached,
     } = encoded;
     warn_of(not_heights);
     if is_journal_left {
@@ -196,13 +197,16 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let report = serde_json::json!({
         "bytes": length, "bpp": bpp, "pixels": pixels,
         "rmse_m": measured.rmse_m(), "max_error_m": measured.max_error_m, "not_heights": not_heights,
+        "reached": reached.name(),
     });
+    let note = reached.note();
     destination.report(common, report, |name| {
         format!(
-            "{name}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, maximum error {:.4} m\n",
+            "{name}: {} for {pixels} pixels, {bpp:.3} bits each; RMSE {:.4} m, maximum error {:.4} m\n{}",
             bytes(length),
             measured.rmse_m(),
-            measured.max_error_m
+            measured.max_error_m,
+            note.map_or_else(String::new, |note| format!("{note}\n"))
         )
     })
 }

@@ -105,7 +105,7 @@ fn a_rate_is_reached_or_said_not_to_be() {
     ] {
         let text = complaint(&rate(method, "0.005"));
         assert!(
-            text.contains("of 0.005 cannot be reached: it is still"),
+            text.contains("of 0.005 cannot be reached: the least that there is is"),
             "{text}"
         );
     }

@@ -168,7 +168,7 @@ impl Scene {
     pub(crate) fn fault_of_words(outcome: &Outcome) -> Option<String> {
         let is_sentence = outcome.stderr.starts_with("terrane: ")
             && outcome.stderr.trim_end().lines().count() == 1
-            && !outcome.stderr.contains("panicked");
+            && !outcome.stderr.contains("a fault in terrane");
         let endings = [
             ".tif", ".trn", ".trs", "json", ".fgb", ".pmtiles", ".journal", ".site",
         ];

@@ -69,7 +69,7 @@ impl TileHeights {
         self.missing.as_ref().is_some_and(|missing| missing[index])
     }
 
-    pub(crate) fn valid<'b>(&'b self, values: &'b [f64]) -> impl Iterator<Item = f64> + 'b {
+    pub(crate) fn valid<'b>(&'b self, values: &'b [f64]) -> impl Iterator<Item = f64> + Clone + 'b {
         values
             .iter()
             .enumerate()
@@ -119,17 +119,22 @@ impl TileHeights {
 
     /// The coarsest step that gives every height back, or 0.
     pub(crate) fn exact_step(&self, is_f32: bool) -> f64 {
-        let is_exact = |step: f64| {
-            self.valid(&self.heights).all(|height| {
-                let back = (height / step).round() * step;
-                back == height || (is_f32 && back as f32 == height as f32)
-            })
-        };
-        STEPS_M
-            .into_iter()
-            .find(|&step| is_exact(step))
-            .unwrap_or(0.0)
+        exact_step(self.valid(&self.heights), is_f32)
     }
+}
+
+/// The coarsest of the steps in which surveys store heights that gives every one of these back, or 0.
+pub fn exact_step(heights: impl Iterator<Item = f64> + Clone, is_f32: bool) -> f64 {
+    let is_exact = |step: f64| {
+        heights.clone().all(|height| {
+            let back = (height / step).round() * step;
+            back == height || (is_f32 && back as f32 == height as f32)
+        })
+    };
+    STEPS_M
+        .into_iter()
+        .find(|&step| is_exact(step))
+        .unwrap_or(0.0)
 }
 
 /// The lowest and the highest of some heights.

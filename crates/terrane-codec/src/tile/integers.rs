@@ -22,11 +22,20 @@ impl TileEncoder {
                 // A source that is coarser than its bound is kept as it is.
                 step_m.max(exact())
             }
-            Rate::Rmse(target) => {
-                step_for_rmse(target, |step| tile.rmse(&tile.heights, step)).unwrap_or(max.max(1.0))
-            }
+            Rate::Rmse(target) => step_for_rmse(target, |step| tile.rmse(&tile.heights, step))
+                .unwrap_or(max.max(1.0))
+                .max(exact()),
             Rate::Bpp(target) => {
                 let budget = target * tile.heights.len() as f64 / 8.0;
+                let own = exact();
+                let is_room = |step| {
+                    let whole = self.encode_integers(tile, rate, step);
+                    whole.bytes(tile) as f64 <= budget
+                };
+                // Where there is room for all heights as they are, nothing is lost: a finer step only takes more.
+                if own > 0.0 && is_room(own) {
+                    return own;
+                }
                 step_for_bytes(tile, &tile.heights, Prediction::Median, (budget, max))
                     .unwrap_or(max.max(1.0))
             }

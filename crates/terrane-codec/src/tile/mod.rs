@@ -17,6 +17,7 @@ use terrane_format::{Stored, Window};
 pub use decoder::TileDecoder;
 pub(crate) use encoder::{Candidate, FLOAT_MARGIN};
 pub use encoder::{CodedTile, Rate, TileEncoder};
+pub use heights::exact_step;
 pub(crate) use heights::{TileHeights, range};
 pub(crate) use integers::round_to_f32;
 pub use tokens::TokenTile;

@@ -470,7 +470,7 @@ impl TreeEncoder<'_> {
     ) -> Result<(CodedTile, Option<Branch>), Error> {
         let codec = self.codec()?;
         let finer = place.depth.into();
-        let code = |coarser: u16| -> Option<(Option<Layer>, Branch)> {
+        let code = |coarser: u16, quantiser: Quantiser| -> Option<(Option<Layer>, Branch)> {
             let scaled;
             let bands = if coarser == 0 {
                 bands
@@ -485,10 +485,10 @@ impl TreeEncoder<'_> {
             let values = bound.and_then(|_| plan.in_steps(heights));
             let (bytes, picture): (Option<Vec<u8>>, Picture) =
                 parent.with_part(place, coarser, |part| match bound.zip(values.as_ref()) {
-                    None => codec.encode_details(part, bands, plan.quantiser, finer),
+                    None => codec.encode_details(part, bands, quantiser, finer),
                     Some((bound, values)) => {
                         let draft = Draft::below(codec, part, bands);
-                        bounded::encode(codec, &draft, plan.quantiser, values, bound, plan.search)
+                        bounded::encode(codec, &draft, quantiser, values, bound, plan.search)
                     }
                 })?;
             // A step of its own must be said even where there are no details.
@@ -514,19 +514,21 @@ impl TreeEncoder<'_> {
         };
         let mask = parent.mask(place);
         if place.depth > 0 {
-            let (layer, branch) = code(0).ok_or_else(outside)?;
+            let (layer, branch) = code(0, plan.quantiser).ok_or_else(outside)?;
             let measured = heights.measure(&branch.tile.heights);
             let candidate = Candidate::of_layer(layer, Vec::new());
             let record = record_of(heights, &candidate, Some(&mask));
             return Ok((CodedTile { record, measured }, Some(branch)));
         }
-        let leaf = |coarser: u16| {
-            let (layer, branch) = code(coarser)?;
+        let leaf = |coarser: u16, quantiser: Quantiser| {
+            let (layer, branch) = code(coarser, quantiser)?;
             Some(self.leaf(heights, layer, &branch, plan, Some(&mask)))
         };
         let coded = match plan.leaves {
-            Leaves::Free | Leaves::Within(_) => leaf(0),
-            Leaves::Rmse(_) | Leaves::Bpp(_) => Self::search_leaf(plan.leaves, place, leaf),
+            Leaves::Free | Leaves::Within(_) => leaf(0, plan.quantiser),
+            Leaves::Rmse(_) | Leaves::Bpp(_) => {
+                Self::search_leaf(plan.leaves, place, plan.quantiser, leaf)
+            }
         };
         Ok((coded.ok_or_else(outside)?, None))
     }

@@ -26,19 +26,38 @@ const LEAST_LOSSLESS: f64 = 0.6;
 const MAX_COARSER: u16 = 16 * 63;
 /// How much shorter the step of a tree is than one for all of it, so that its tiles find theirs above it.
 const FINER: f64 = 1.4;
+/// How far a finest tile may end below its target.
+const NEAR: f64 = 0.01;
+/// A finest tile's first guess of its step, in 16ths more than its tree's, and how much farther the next ones are.
+const FIRST_COARSER: u16 = 6;
+const FARTHER: u16 = 3;
+/// How often a way between two quantisers is halved.
+const HALVINGS: u32 = 6;
+/// Symbols by their cost in bits and in error.
+const BY_COST: Quantiser = Quantiser {
+    lambda: 0.12,
+    dead_zone: 0.0,
+};
+/// The nearest symbols: what costs more, and has no rates that it jumps over.
+const NEAREST: Quantiser = Quantiser {
+    lambda: 0.0,
+    dead_zone: 0.12,
+};
+
+/// A part of the way from one quantiser to the nearest symbols.
+fn towards_nearest(from: Quantiser, part: f64) -> Quantiser {
+    Quantiser {
+        lambda: from.lambda + part * (NEAREST.lambda - from.lambda),
+        dead_zone: from.dead_zone + part * (NEAREST.dead_zone - from.dead_zone),
+    }
+}
 
 impl TreeEncoder<'_> {
     /// How symbols are chosen where the mean square error counts.
     fn choice(&self) -> Quantiser {
         match self.encoder.effort {
-            0 => Quantiser {
-                lambda: 0.0,
-                dead_zone: 0.12,
-            },
-            _ => Quantiser {
-                lambda: 0.12,
-                dead_zone: 0.0,
-            },
+            0 => NEAREST,
+            _ => BY_COST,
         }
     }
 
@@ -215,29 +234,61 @@ impl TreeEncoder<'_> {
     fn search(
         &self,
         source: &TreeSource,
-        mut steps: StepSearch,
+        (mut first_m, target, slope): (f64, f64, Slope),
         near: f64,
         measure: impl Fn(&CodedTree) -> f64,
     ) -> Result<Option<(f64, CodedTree)>, Error> {
         let mut best: Option<(f64, f64, CodedTree)> = None;
-        for _ in 0..MAX_TRIES {
-            let step_m = steps.step();
-            let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
-                return Ok(None);
-            };
-            let reached = measure(&coded);
-            let miss = steps.miss(reached);
-            // Above the target only where nothing below was found.
-            let distance = if miss > near { 10.0 + miss } else { -miss };
-            if best.as_ref().is_none_or(|(least, ..)| distance < *least) {
-                best = Some((distance, step_m, coded));
+        let own = self.choice();
+        // Where the rate jumps over the target, the nearest symbols are chosen.
+        let others = (own != NEAREST).then_some(NEAREST);
+        for quantiser in [own].into_iter().chain(others) {
+            let mut steps = StepSearch::new(first_m, target, slope);
+            for _ in 0..MAX_TRIES {
+                let step_m = steps.step();
+                let Some(coded) = self.lossy(source, step_m, quantiser, Leaves::Free)? else {
+                    return Ok(best.map(|(_, step_m, coded)| (step_m, coded)));
+                };
+                let reached = measure(&coded);
+                let miss = steps.miss(reached);
+                // Above the target only where nothing below was found.
+                let distance = if miss > near { 10.0 + miss } else { miss.abs() };
+                if best.as_ref().is_none_or(|(least, ..)| distance < *least) {
+                    best = Some((distance, step_m, coded));
+                }
+                if miss.abs() <= near || !steps.correct(reached) {
+                    break;
+                }
             }
-            if miss.abs() <= near {
-                break;
+            match &best {
+                Some((distance, step_m, _)) if *distance > near => first_m = *step_m,
+                _ => break,
             }
-            steps.correct(reached);
         }
         Ok(best.map(|(_, step_m, coded)| (step_m, coded)))
+    }
+
+    /// The tree without loss, where its heights have a step and that may take no more bytes than these.
+    fn exact_within(&self, source: &TreeSource, bytes: usize) -> Result<Option<CodedTree>, Error> {
+        let own = self.own_step(source)?;
+        if own > 0.0 && self.may_be_shorter(source, own, bytes)? {
+            return self.rounded(source, own, Leaves::Free);
+        }
+        Ok(None)
+    }
+
+    /// Whether no finest tile takes more bits per pixel.
+    fn fits(&self, source: &TreeSource, coded: &CodedTree, bpp: f64) -> Result<bool, Error> {
+        let tiles = source.tiles(0);
+        let finest = &coded.tiles[coded.tiles.len() - tiles.len()..];
+        for (coded, tile) in finest.iter().zip(tiles) {
+            let window = self.pyramid.window(tile)?;
+            let pixels = (window.width * window.height) as f64;
+            if coded.bytes() as f64 * 8.0 > bpp * pixels {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A root mean square error in every finest tile.
@@ -249,16 +300,20 @@ impl TreeEncoder<'_> {
             max: 3.0,
             contradicted: 0.15,
         };
-        let steps = StepSearch::new(aim * 3.0, aim, slope);
         let is_alone = source.depth() == 0;
         let near = if is_alone { 0.004 } else { 0.05 };
         let finest = finest_tiles(source);
-        let found = self.search(source, steps, near, |coded| {
+        let found = self.search(source, (aim * 3.0, aim, slope), near, |coded| {
             rmse(coded.tiles.iter().rev().take(finest))
         })?;
         let Some((mut step_m, coded)) = found else {
             return Ok(None);
         };
+        // No error at all may take less than the one that is allowed.
+        let exact = self.exact_within(source, coded.bytes())?;
+        if let Some(exact) = exact.filter(|exact| exact.bytes() <= coded.bytes()) {
+            return Ok(Some(exact));
+        }
         if is_alone {
             return Ok(Some(coded));
         }
@@ -287,9 +342,16 @@ impl TreeEncoder<'_> {
         };
         let first = roughness(source) * portable::exp2((2.0 - aim).clamp(-8.0, 3.0));
         let pixels = source.heights().len() as f64;
+        // Where there is room for all heights as they are, nothing is lost.
+        let room = target * pixels / 8.0;
+        if let Some(exact) = self.exact_within(source, room as usize)? {
+            if exact.bytes() as f64 <= room && self.fits(source, &exact, target)? {
+                return Ok(Some(exact));
+            }
+        }
         let is_alone = source.depth() == 0;
         let near = if is_alone { 0.009 } else { 0.05 };
-        let found = self.search(source, StepSearch::new(first, aim, slope), near, |coded| {
+        let found = self.search(source, (first, aim, slope), near, |coded| {
             coded.bytes() as f64 * 8.0 / pixels
         })?;
         let Some((step_m, coded)) = found else {
@@ -312,43 +374,80 @@ impl TreeEncoder<'_> {
         self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))
     }
 
-    /// The step of its own at which a finest tile reaches what it must, by halving.
+    /// The step of its own at which a finest tile reaches what it must, and where steps of 16ths leave it short of that, a
+    /// quantiser between its own and the nearest symbols.
     pub(super) fn search_leaf(
         leaves: Leaves,
         place: &Place,
-        code: impl Fn(u16) -> Option<CodedTile>,
+        own: Quantiser,
+        code: impl Fn(u16, Quantiser) -> Option<CodedTile>,
     ) -> Option<CodedTile> {
         let pixels = (place.window.width * place.window.height) as f64;
-        // Whether a longer step is still right, or needed.
-        let may_be_longer = |coded: &CodedTile| match leaves {
-            Leaves::Rmse(target) => coded.measured.rmse_m() <= target,
-            Leaves::Bpp(target) => coded.bytes() as f64 * 8.0 / pixels > target,
-            Leaves::Free | Leaves::Within(_) => false,
+        // As a part of the target.
+        let reached = |coded: &CodedTile| match leaves {
+            Leaves::Rmse(target) => coded.measured.rmse_m() / target,
+            Leaves::Bpp(target) => coded.bytes() as f64 * 8.0 / pixels / target,
+            Leaves::Free | Leaves::Within(_) => 1.0,
         };
-        let finest = code(0)?;
-        if !may_be_longer(&finest) {
-            return Some(finest);
-        }
+        let is_within = |coded: &CodedTile| reached(coded) <= 1.0;
+        // Whether a longer step is still right, or needed.
         let is_rate = matches!(leaves, Leaves::Bpp(_));
-        let (mut low, mut high) = (0, MAX_COARSER);
-        let mut best = finest;
-        while high - low > 1 {
+        let may_be_longer = |coded: &CodedTile| is_within(coded) != is_rate;
+        // What is farthest within the target; the nearest where none is.
+        let better = |a: CodedTile, b: CodedTile| {
+            let is_better = match (is_within(&a), is_within(&b)) {
+                (true, true) => reached(&b) > reached(&a),
+                (false, false) => reached(&b) < reached(&a),
+                (_, is_within) => is_within,
+            };
+            if is_better { b } else { a }
+        };
+        let mut best = code(0, own)?;
+        let (mut low, mut high) = (0, 0);
+        if may_be_longer(&best) {
+            let mut next = FIRST_COARSER;
+            while low < MAX_COARSER && high == 0 {
+                let coded = code(next, own)?;
+                if may_be_longer(&coded) {
+                    low = next;
+                    next = (FARTHER * next).min(MAX_COARSER);
+                } else {
+                    high = next;
+                }
+                best = better(best, coded);
+            }
+            if high == 0 {
+                return Some(best);
+            }
+        }
+        while high > low + 1 {
             // By the geometric mean of the steps.
             let [a, b] = [low, high].map(|coarser| f64::from(coarser) + 16.0);
             let middle = ((a * b).sqrt() - 16.0).round() as u16;
             let middle = middle.clamp(low + 1, high - 1);
-            let coded = code(middle)?;
+            let coded = code(middle, own)?;
             if may_be_longer(&coded) {
                 low = middle;
-                if !is_rate || coded.bytes() < best.bytes() {
-                    best = coded;
-                }
             } else {
                 high = middle;
-                if is_rate {
-                    best = coded;
-                }
             }
+            best = better(best, coded);
+        }
+        let is_near = |coded: &CodedTile| is_within(coded) && reached(coded) >= 1.0 - NEAR;
+        let (mut least, mut most) = (0.0, 1.0);
+        for _ in 0..HALVINGS {
+            if own == NEAREST || is_near(&best) {
+                break;
+            }
+            let middle = f64::midpoint(least, most);
+            let coded = code(high, towards_nearest(own, middle))?;
+            // Nearer symbols take more bits and have less error.
+            if is_within(&coded) == is_rate {
+                least = middle;
+            } else {
+                most = middle;
+            }
+            best = better(best, coded);
         }
         Some(best)
     }

@@ -33,6 +33,9 @@ class Report(NamedTuple):
     max_error_m: float
     not_heights: int = 0
     """Pixels that hold neither a height nor nodata (infinity, or 1e30 and more) and have no data in the file."""
+    reached: str = "target"
+    """How the file stands to ``rmse`` or ``bpp``: it has the ``"target"``, it is ``"lossless"`` (which takes no more bytes than what
+    was asked for), or it is the ``"smallest"`` that there is (and has less error than was asked for)."""
 
     @property
     def bpp(self) -> float:
