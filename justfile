@@ -321,33 +321,46 @@ web:
         --optimize-instructions --vacuum --merge-blocks --remove-unused-brs --vacuum "$target/trimmed.wasm" -o crates/terrane-serve/web/terrane.wasm
     ls -l crates/terrane-serve/web/terrane.wasm
 
-# The npm package, put together in target/npm: scripts and decoder of crates/terrane-serve/web, packed models by their hashes, and definitions of
-# coordinate systems. `npm pack` there makes what `npm publish` would send.
+# The npm package, put together in target/npm: the scripts of crates/terrane-serve/web and, each inside a script of its own, the decoder,
+# packed models by their hashes, and definitions of coordinate systems. `npm pack` there makes what `npm publish` would send.
 web-package:
     #!/usr/bin/env bash
     set -euo pipefail
     folder="${CARGO_TARGET_DIR:-target}/npm"
-    rm -rf "$folder"
-    mkdir -p "$folder/models"
-    cp crates/terrane-serve/web/*.js crates/terrane-serve/web/*.ts crates/terrane-serve/web/*.json crates/terrane-serve/web/README.md crates/terrane-serve/web/terrane.wasm LICENSE-* "$folder"
+    web=crates/terrane-serve/web
+    rm -rf "$folder" "$folder-files"
+    mkdir -p "$folder" "$folder-files/models"
+    cp "$web"/*.js LICENSE-* "$folder"
+    cp "$web"/npm/* "$folder"
+    rm "$folder/worker.js"
+    cp "$web/terrane.wasm" "$folder-files"
     for model in crates/terrane-codec/models/*.safetensors; do
-        cargo run --quiet -p terrane-context --example pack -- "$model" "$folder/models/$(sha256sum "$model" | cut -d ' ' -f 1).packed"
+        cargo run --quiet -p terrane-context --example pack -- "$model" "$folder-files/models/$(sha256sum "$model" | cut -d ' ' -f 1).packed"
     done
-    cargo run --quiet -p terrane-geo --example systems > "$folder/systems.txt"
+    cargo run --quiet -p terrane-geo --example systems > "$folder-files/systems.txt"
+    python3 tools/web_package.py "$web" "$folder-files" "$folder/files"
     size() { cat "$@" | gzip -9 | wc -c; }
-    fast="$folder/models/$(sha256sum crates/terrane-codec/models/context-fast.safetensors | cut -d ' ' -f 1).packed"
-    echo "bytes by gzip: decoder $(size "$folder/terrane.wasm"), scripts $(size "$folder"/*.js), model fast $(size "$fast"), all three $(size "$folder/terrane.wasm" "$folder"/*.js "$fast")"
+    fast="$folder/files/$(sha256sum crates/terrane-codec/models/context-fast.safetensors | cut -d ' ' -f 1).packed.js"
+    echo "bytes by gzip: decoder $(size "$folder/files/terrane.wasm.js"), scripts $(size "$folder"/*.js "$folder"/files/{index,worker.js}.js), model fast $(size "$fast"), all three $(size "$folder"/files/{terrane.wasm,index,worker.js}.js "$folder"/*.js "$fast")"
 
-# The package in Node and a site in a headless Chromium; says what is missing. Needs Node 20 or newer, and for the browser
-# Python with playwright and pillow, and a Chromium (Debian: chromium).
+# The package in Node, in bundlers and in a page, and a site in a headless Chromium; says what is missing. Needs Node 20.16 or newer and,
+# for the browser, Python with playwright and pillow, and a Chromium (Debian: chromium).
 test-web: web-package
     #!/usr/bin/env bash
     set -euo pipefail
     target="$(realpath "${CARGO_TARGET_DIR:-target}")"
-    cargo build --release -p terrane-cli --no-default-features --bin terrane
-    export TERRANE="$target/release/terrane" PACKAGE="$target/npm"
+    if [ -z "${TERRANE:-}" ]; then
+        cargo build --release -p terrane-cli --no-default-features --bin terrane
+        export TERRANE="$target/release/terrane"
+    fi
+    export PACKAGE="$target/npm"
     if command -v node > /dev/null; then node --test crates/terrane-serve/web/tests/; else echo "skipped: Node is not installed"; fi
-    if python3 -c 'import playwright, PIL' 2> /dev/null; then python3 crates/terrane-serve/web/tests/browser.py; else echo "skipped: Python has no playwright or no pillow"; fi
+    if ! python3 -c 'import playwright, PIL' 2> /dev/null; then
+        echo "skipped: Python has no playwright or no pillow"
+        exit
+    fi
+    python3 crates/terrane-serve/web/tests/browser.py
+    if command -v npm > /dev/null; then python3 crates/terrane-serve/web/tests/bundlers.py; else echo "skipped: npm is not installed"; fi
 
 # PMTiles by the light program, read by PyPI's pmtiles and Pillow and shown by MapLibre; names what is missing and skips it. Takes
 # the packages pmtiles, pillow, numpy and playwright of PyPI and pmtiles of npm into the target folder where it can.

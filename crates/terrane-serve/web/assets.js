@@ -1,33 +1,24 @@
-// What lies beside this script: the module, models and definitions of coordinate systems.
+// What the decoder needs beside itself: the module, models and definitions of coordinate systems.
 
-/** Bytes of a file of this package. */
-export const asset = async (name) => {
-  const address = new URL(`./${name}`, import.meta.url);
-  if (address.protocol === "file:") {
-    const { readFile } = await import("node:fs/promises");
-    return new Uint8Array(await readFile(address));
-  }
-  const answer = await fetch(address);
-  if (!answer.ok) throw new Error(`${address} cannot be read: the server answers ${answer.status}`);
-  return new Uint8Array(await answer.arrayBuffer());
-};
+import { file } from "./files.js";
 
-/** The module, fetched and compiled. */
-export const compile = async (name) => {
-  const address = new URL(`./${name}`, import.meta.url);
-  if (address.protocol !== "file:" && WebAssembly.compileStreaming) {
+const bytes = async (name) => new Uint8Array(await (await file(name)).arrayBuffer());
+
+/** The module, compiled. */
+export const compile = async () => {
+  if (WebAssembly.compileStreaming) {
     // Compiled while it is read; a host that names another type for it, or refuses, is asked again below.
-    const found = await WebAssembly.compileStreaming(fetch(address)).catch(() => null);
+    const found = await WebAssembly.compileStreaming(file("terrane.wasm")).catch(() => null);
     if (found) return found;
   }
-  return WebAssembly.compile(await asset(name));
+  return WebAssembly.compile(await bytes("terrane.wasm"));
 };
 
 let systems;
 
-/** The definition of a coordinate system as PROJ writes it; `undefined` where nobody knows it. */
+/** The definition of a coordinate system as PROJ writes it; `undefined` where it is not among them. */
 export const definition = async (epsg) => {
-  systems ??= asset("systems.txt").then((bytes) => new TextDecoder().decode(bytes));
+  systems ??= bytes("systems.txt").then((found) => new TextDecoder().decode(found));
   systems.catch(() => { systems = undefined; });
   const found = new RegExp(`^${epsg} (.*)$`, "m").exec(await systems);
   return found?.[1];
@@ -38,7 +29,7 @@ const models = new Map();
 /** The file of the model that has a hash. */
 export const model = (sha256) => {
   if (!models.has(sha256)) {
-    const found = asset(`models/${sha256}.packed`).catch((error) => {
+    const found = bytes(`models/${sha256}.packed`).catch((error) => {
       models.delete(sha256);
       throw new Error(`the file needs the model ${sha256}, and this package has none of this hash: give it as \`model\``, { cause: error });
     });

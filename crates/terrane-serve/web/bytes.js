@@ -21,10 +21,9 @@ export class Bytes {
   requests = 0;
   bytes = 0;
 
-  /** @param {string | Blob} input an address or the file itself */
+  /** @param {string | Promise<Blob>} input an address or the file itself */
   constructor(input) {
     this.#input = input;
-    if (typeof input !== "string") this.length = input.size;
   }
 
   /** Parts, each `[offset, length]`, in their order. */
@@ -109,9 +108,15 @@ export class Bytes {
 
   async #range(offset, end) {
     this.requests += 1;
-    const bytes = typeof this.#input === "string" ? await this.#answer(offset, end) : new Uint8Array(await this.#input.slice(offset, end).arrayBuffer());
+    const bytes = typeof this.#input === "string" ? await this.#answer(offset, end) : await this.#slice(offset, end);
     this.bytes += bytes.length;
     return bytes;
+  }
+
+  async #slice(offset, end) {
+    const blob = await this.#input;
+    this.length = blob.size;
+    return new Uint8Array(await blob.slice(offset, end).arrayBuffer());
   }
 
   async #answer(offset, end) {
@@ -122,7 +127,7 @@ export class Bytes {
       answer = await fetch(address, { headers: { Range: `bytes=${offset}-${end - 1}` }, signal: this.#stop.signal });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      return fail(`${error.message}; is the server there, and does it let this page read the file (CORS)?`);
+      return fail(`${error.message}; is the server there${globalThis.document ? ", and does it let this page read the file (CORS)" : ""}?`);
     }
     if (answer.status !== 206) {
       answer.body?.cancel().catch(() => {});

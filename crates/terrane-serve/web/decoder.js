@@ -2,6 +2,9 @@
 
 const KINDS = ["failed", "value", "bytes", "needed"];
 
+/** Heights are read from colours: nothing may change them. */
+const EXACT = { premultiplyAlpha: "none", colorSpaceConversion: "none" };
+
 /** The numbers of a request in their order, of which an interval may be none; and its texts. */
 const NUMBERS = ["file", "without_system", "epsg", "z", "x", "y", "side", "interval", "longitude", "latitude", "count", "level", "column", "row", "width", "height"];
 const TEXTS = ["ask", "definition", "layer", "name", "address"];
@@ -109,5 +112,14 @@ export class Decoder {
     }
     if (parts) this.give(request.file, parts, length);
     return this.ask(request);
+  }
+
+  /** The answer to a message, with pixels as an ImageBitmap where the page asks for one. */
+  async answer({ as, ...message }) {
+    const { kind, value } = this.handle(message);
+    if (kind !== "bytes" || as !== "bitmap") return { kind, value };
+    const { side } = message.request;
+    const pixels = new ImageData(new Uint8ClampedArray(value.buffer), side, side);
+    return { kind, value: await createImageBitmap(pixels, EXACT) };
   }
 }

@@ -2,6 +2,7 @@
 
 import { definition, model as findModel } from "./assets.js";
 import { Bytes } from "./bytes.js";
+import { Input } from "./input.js";
 import { aborted, everywhere, placeOf } from "./pool.js";
 
 /** Rounds of reading that a request may take; two are usual. */
@@ -17,10 +18,10 @@ export class Terrain {
 
   /** Use `open`. */
   constructor(input, { model } = {}) {
-    this.#bytes = new Bytes(typeof input === "string" || input instanceof Blob ? input : String(input));
+    this.#bytes = new Bytes(input.address ?? input.blob);
     this.#model = model;
     /** The address under which the map protocol knows it. */
-    this.url = input instanceof Blob ? `blob-${this.#number}.trn` : String(input);
+    this.url = input.url ?? `blob-${this.#number}.trn`;
     /** What the file says of itself. */
     this.info = null;
   }
@@ -31,11 +32,7 @@ export class Terrain {
   }
 
   async #modelFile(sha256) {
-    if (this.#model === undefined) return findModel(sha256);
-    if (typeof this.#model !== "string" && !(this.#model instanceof URL)) return new Uint8Array(this.#model);
-    const answer = await fetch(this.#model);
-    if (!answer.ok) throw new Error(`the model ${this.#model} cannot be read: the server answers ${answer.status}`);
-    return new Uint8Array(await answer.arrayBuffer());
+    return this.#model === undefined ? findModel(sha256) : new Input(this.#model).bytes();
   }
 
   /** Asks at a place until nothing is missing. */
@@ -139,11 +136,9 @@ export class Terrain {
 /** Open files by their addresses, for the map protocol. */
 const terrains = new Map();
 
-const absolute = (address) => (globalThis.document ? new URL(address, document.baseURI).href : address);
-
-/** Opens a file: an address, or a File or Blob. */
+/** Opens a file: an address, a File or Blob, or its bytes; in Node also a path. */
 export const open = async (input, options = {}) => {
-  const terrain = new Terrain(input instanceof Blob ? input : absolute(String(input)), options);
+  const terrain = new Terrain(new Input(input), options);
   const opening = terrain.load();
   terrains.set(terrain.url, opening);
   try {
@@ -163,8 +158,8 @@ export const parse = (address) => {
 };
 
 const find = (file) => {
-  const address = terrains.has(file) ? file : absolute(file);
-  return terrains.get(address) ?? open(address);
+  const { url } = terrains.has(file) ? { url: file } : new Input(file);
+  return terrains.get(url) ?? open(file);
 };
 
 /** For MapLibre: `maplibregl.addProtocol("terrane", protocol)`. */

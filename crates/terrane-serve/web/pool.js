@@ -1,7 +1,8 @@
-// Workers, each with a decoder of its own; without workers, as in Node, one decoder here.
+// Workers, each with a decoder of its own; where there are none, as in Node, one decoder here.
 
 import { Decoder } from "./decoder.js";
 import { compile } from "./assets.js";
+import { startWorker } from "./files.js";
 
 /** Requests that a worker has at a time: one that it works on, and the next. */
 const AT_ONCE = 2;
@@ -10,19 +11,41 @@ let module;
 
 /** The module, fetched and compiled once for all workers. */
 const compiled = () => {
-  module ??= compile("terrane.wasm");
+  module ??= compile();
   module.catch(() => { module = undefined; });
   return module;
 };
 
 const aborted = () => new DOMException("the request was given up", "AbortError");
 
-const startWorker = () => {
-  const address = new URL("./worker.js", import.meta.url);
-  if (address.origin === location.origin) return new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
-  // A worker's script must come from the page's own origin; what it imports need not.
-  const script = new Blob([`import ${JSON.stringify(address.href)};`], { type: "text/javascript" });
-  return new Worker(URL.createObjectURL(script), { type: "module" });
+let hasWorkers = typeof Worker !== "undefined";
+
+/** A worker that has said that it is ready; `done` is told every answer, `fail` why it stopped. */
+const workerReady = async (compiling, done, fail) => {
+  // Its script is loaded while the module is compiled.
+  const worker = await startWorker();
+  const ready = new Promise((resolve, reject) => {
+    worker.onerror = (event) => reject(new Error(event.message || "its script cannot be loaded"));
+    worker.onmessage = ({ data }) => (data.kind === "ready" ? resolve() : reject(new Error(data.value)));
+  });
+  ready.catch(() => worker.terminate());
+  const module = await compiling.catch((error) => {
+    worker.terminate();
+    throw error;
+  });
+  worker.postMessage({ module });
+  await ready;
+  worker.onmessage = ({ data }) => done(data);
+  worker.onerror = (event) => fail(event.message || "its script failed");
+  return { post: (message) => worker.postMessage(message), stop: () => worker.terminate() };
+};
+
+/** A decoder in this thread. */
+const decoderHere = async (compiling, done) => {
+  const decoder = await Decoder.create(await compiling);
+  const answer = ({ id, ...message }) => decoder.answer(message)
+    .then((answered) => done({ id, ...answered }), (error) => done({ id, kind: "broken", value: error.message }));
+  return { post: answer, stop: () => {} };
 };
 
 /** One decoder and those who wait for it. */
@@ -35,26 +58,19 @@ class Place {
   opened = new Map();
 
   async #start() {
-    if (typeof Worker === "undefined") {
-      const decoder = await Decoder.create(await compiled());
-      return { post: ({ id, ...message }) => queueMicrotask(() => {
-        try {
-          this.#done({ id, ...decoder.handle(message) });
-        } catch (error) {
-          this.#done({ id, kind: "broken", value: error.message });
-        }
-      }), stop: () => {} };
+    const compiling = compiled();
+    const done = (answer) => this.#done(answer);
+    if (hasWorkers) {
+      try {
+        return await workerReady(compiling, done, (reason) => this.#break(reason));
+      } catch (error) {
+        // Where the module is missing, workers are not to blame.
+        await compiling;
+        if (hasWorkers) console.warn(`terrane: no worker can be started (${error.message}): the page decodes by itself and may stutter; its Content-Security-Policy must allow \`worker-src blob:\``);
+        hasWorkers = false;
+      }
     }
-    const worker = startWorker();
-    worker.onmessage = ({ data }) => this.#done(data);
-    worker.onerror = (event) => this.#break(event.message || "its script cannot be loaded");
-    // Its script is loaded while the module is compiled.
-    const module = await compiled().catch((error) => {
-      worker.terminate();
-      throw error;
-    });
-    worker.postMessage({ module });
-    return { post: (message) => worker.postMessage(message), stop: () => worker.terminate() };
+    return decoderHere(compiling, done);
   }
 
   #done({ id, kind, value }) {
@@ -101,11 +117,11 @@ class Place {
 
 const cores = globalThis.navigator?.hardwareConcurrency ?? 4;
 /** A core is left to the page, which draws meanwhile. */
-const count = typeof Worker === "undefined" ? 1 : Math.min(4, Math.max(1, cores - 1));
+const count = !hasWorkers ? 1 : Math.min(4, Math.max(1, cores - 1));
 const places = Array.from({ length: count }, () => new Place());
 
 /** The decoder for a tile: neighbours share what they decode, and so a worker. */
-export const placeOf = (x = 0, y = 0) => places[((x >> 1) + 3 * (y >> 1)) % places.length];
+export const placeOf = (x = 0, y = 0) => places[hasWorkers ? ((x >> 1) + 3 * (y >> 1)) % places.length : 0];
 
 export const everywhere = () => places;
 export { aborted };

@@ -101,12 +101,17 @@ test("golden files decode to their heights, in every bit", async () => {
 
 test("packed models are those of their hashes", async () => {
   const { Decoder } = await import(pathToFileURL(join(process.env.PACKAGE, "decoder.js")));
-  const decoder = await Decoder.create(await WebAssembly.compile(readFileSync(join(process.env.PACKAGE, "terrane.wasm"))));
-  const names = readdirSync(join(process.env.PACKAGE, "models"));
+  const { file } = await import(pathToFileURL(join(process.env.PACKAGE, "files.js")));
+  const { files } = await import(pathToFileURL(join(process.env.PACKAGE, "files", "index.js")));
+  const bytes = async (name) => new Uint8Array(await (await file(name)).arrayBuffer());
+  // What the repository holds is what the package holds.
+  assert.deepEqual(Buffer.from(await bytes("terrane.wasm")), readFileSync(join(project, "crates/terrane-serve/web/terrane.wasm")));
+  const decoder = await Decoder.create(await WebAssembly.compile(await bytes("terrane.wasm")));
+  const names = Object.keys(files).filter((name) => name.startsWith("models/"));
   assert.equal(names.length, 3);
   for (const name of names) {
-    const packed = readFileSync(join(process.env.PACKAGE, "models", name));
-    assert.deepEqual(decoder.model(packed), { kind: "value", value: { sha256: name.split(".")[0] } });
+    const packed = await bytes(name);
+    assert.deepEqual(decoder.model(packed), { kind: "value", value: { sha256: name.match(/[0-9a-f]{64}/)[0] } });
     assert.equal(decoder.model(packed.subarray(0, packed.length / 2)).kind, "failed");
   }
 });

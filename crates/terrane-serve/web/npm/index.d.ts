@@ -96,7 +96,7 @@ export interface TileJson {
   [key: string]: unknown;
 }
 
-/** An open file. Decoding happens in workers. */
+/** An open file. Decoding happens in workers; in Node, and in a page that can start none, where `open` was called. */
 export class Terrain {
   private constructor();
   readonly info: TerrainInfo;
@@ -128,12 +128,18 @@ export class Terrain {
 }
 
 export interface OpenOptions {
-  /** The file's model, where it is neither in the file nor in this package: an address or its bytes. */
-  model?: string | URL | ArrayBuffer | Uint8Array;
+  /** The file's model, where it is neither in the file nor in this package. */
+  model?: Input;
 }
 
-/** Opens a file: an address, which is read by range requests, or a File or Blob. */
-export function open(input: string | URL | Blob, options?: OpenOptions): Promise<Terrain>;
+/**
+ * What a file is read from: an address, which is read by range requests; a File or Blob; its bytes, as a Buffer is. In Node a text
+ * without a scheme is a path, and `file:` addresses are read.
+ */
+export type Input = string | URL | Blob | ArrayBuffer | ArrayBufferView;
+
+/** Opens a file. */
+export function open(input: Input, options?: OpenOptions): Promise<Terrain>;
 
 /**
  * For MapLibre: `maplibregl.addProtocol("terrane", protocol)`. `terrane://ADDRESS` is the TileJSON of a `raster-dem`
