@@ -285,10 +285,15 @@ test-country folder:
     cargo build --release --workspace --bin terrane
     python3 tools/country.py "${CARGO_TARGET_DIR:-target}/release/terrane" "{{folder}}"
 
-# The web map in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
+# The web map of the light program, or of the one that TERRANE names, in a headless Chromium; needs Python with playwright and pillow, and a Chromium (Debian: chromium).
 test-viewer:
-    cargo build --release --workspace --bin terrane
-    TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane" python3 crates/terrane-serve/viewer/tests/viewer.py
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if [ -z "${TERRANE:-}" ]; then
+        cargo build --release -p terrane-cli --no-default-features --bin terrane
+        export TERRANE="${CARGO_TARGET_DIR:-target}/release/terrane"
+    fi
+    python3 crates/terrane-serve/viewer/tests/viewer.py
 
 # The decoder for browsers, crates/terrane-serve/web/terrane.wasm, anew. The linker takes what is called from outside alone: the library of map
 # projections would export more. The standard library is built along, for size and without what it says of panics, which nobody would

@@ -5,6 +5,8 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+#[path = "light/catalogue.rs"]
+mod catalogue;
 #[path = "light/command_line.rs"]
 mod command_line;
 #[path = "light/trust.rs"]
@@ -496,6 +498,18 @@ impl Drop for Server {
     }
 }
 
+fn serve(folder: &Path, arguments: &[&str]) -> Server {
+    Server(
+        Command::new(env!("CARGO_BIN_EXE_terrane"))
+            .current_dir(folder)
+            .args(["serve", "--port", "0", "--json"])
+            .args(arguments)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap(),
+    )
+}
+
 /// Where a server that was started with `--json` listens.
 fn address(server: &mut Server) -> String {
     let mut line = String::new();
@@ -506,14 +520,7 @@ fn address(server: &mut Server) -> String {
 }
 
 fn serve_contours(folder: &Path) {
-    let mut server = Server(
-        Command::new(env!("CARGO_BIN_EXE_terrane"))
-            .current_dir(folder)
-            .args(["serve", "--port", "0", "--json", "x.trn"])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
+    let mut server = serve(folder, &["x.trn"]);
     let address = address(&mut server);
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)

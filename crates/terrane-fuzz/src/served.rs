@@ -27,6 +27,7 @@ fn served() -> Result<Direct, Any> {
         queue: 4,
         timeout: TIME,
         public_url: None,
+        attribution: None,
     });
     let original = Original {
         path: &raster,

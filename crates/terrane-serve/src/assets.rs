@@ -22,10 +22,11 @@ macro_rules! asset {
 /// The page itself.
 pub(crate) const PAGE: Asset = asset!("index.html", "viewer/", "text/html; charset=utf-8");
 
-pub(crate) const ASSETS: [Asset; 15] = [
+pub(crate) const ASSETS: [Asset; 16] = [
     asset!("style.css", "viewer/", "text/css; charset=utf-8"),
     asset!("icon.svg", "viewer/", "image/svg+xml"),
     asset!("main.js", "viewer/", "text/javascript; charset=utf-8"),
+    asset!("address.js", "viewer/", "text/javascript; charset=utf-8"),
     asset!("maps.js", "viewer/", "text/javascript; charset=utf-8"),
     asset!("swipe.js", "viewer/", "text/javascript; charset=utf-8"),
     asset!("inspect.js", "viewer/", "text/javascript; charset=utf-8"),
@@ -53,10 +54,12 @@ pub(crate) const ASSETS: [Asset; 15] = [
 ];
 
 /// The decoder for browsers, which only a site needs: a server decodes by itself.
-pub(crate) const DECODER: [Asset; 7] = [
+pub(crate) const DECODER: [Asset; 9] = [
     asset!("index.js", "web/", "text/javascript; charset=utf-8"),
     asset!("assets.js", "web/", "text/javascript; charset=utf-8"),
     asset!("bytes.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("files.js", "web/", "text/javascript; charset=utf-8"),
+    asset!("input.js", "web/", "text/javascript; charset=utf-8"),
     asset!("decoder.js", "web/", "text/javascript; charset=utf-8"),
     asset!("pool.js", "web/", "text/javascript; charset=utf-8"),
     asset!("worker.js", "web/", "text/javascript; charset=utf-8"),

@@ -4,11 +4,14 @@ use serde_json::{Map, Value, json};
 
 use terrane::tiles::Format;
 
+use crate::Server;
 use crate::dataset::Dataset;
 
-/// All files, as martin lists its sources.
-pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Value {
-    let tiles: Map<String, Value> = datasets
+/// All files, as martin lists its sources; `names` holds their order, which an object has not.
+pub(crate) fn catalogue(server: &Server) -> Value {
+    let tiles: Map<String, Value> = server
+        .datasets
+        .iter()
         .map(|dataset| {
             let entry = json!({
                 "content_type": Format::Png.media_type(),
@@ -20,7 +23,7 @@ pub(crate) fn catalogue<'a>(datasets: impl Iterator<Item = &'a Dataset>) -> Valu
             (dataset.name.clone(), entry)
         })
         .collect();
-    json!({ "tiles": tiles })
+    json!({ "names": server.names(), "attribution": server.attribution, "tiles": tiles })
 }
 
 /// What is known of a file.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod assets;
+mod attribution;
 mod catalogue;
 mod connections;
 mod dataset;

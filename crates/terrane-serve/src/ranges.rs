@@ -142,13 +142,13 @@ impl Server {
     /// What a name with an ending stands for; `None` where it is none of ours.
     pub(crate) fn download(&self, name: &str) -> Result<Option<(Download, String)>, Failure> {
         // A file may be called so itself.
-        if self.datasets.contains_key(name) {
+        if self.find(name).is_some() {
             return Ok(None);
         }
         let Some((stem, ending)) = name.rsplit_once('.') else {
             return Ok(None);
         };
-        let Some(dataset) = self.datasets.get(stem) else {
+        let Some(dataset) = self.find(stem) else {
             return Ok(None);
         };
         let terrain = || {

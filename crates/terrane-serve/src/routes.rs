@@ -224,15 +224,12 @@ async fn metrics(State(server): Shared) -> Response {
 }
 
 async fn catalogue_of_all(State(server): Shared, headers: HeaderMap) -> Response {
-    json_answer(
-        &headers,
-        &catalogue(server.datasets.values().map(AsRef::as_ref)),
-    )
+    json_answer(&headers, &catalogue(&server))
 }
 
 impl Server {
     fn dataset(&self, name: &str) -> Result<&Arc<Dataset>, Failure> {
-        self.datasets.get(name).ok_or_else(|| {
+        self.find(name).ok_or_else(|| {
             Failure::missing("there is no file of this name here: /catalog lists all")
         })
     }
@@ -251,6 +248,13 @@ impl Server {
                 !host.is_empty() && host.chars().all(is_plain)
             });
         host.map_or_else(String::new, |host| format!("http://{host}"))
+    }
+
+    /// Adds the attribution to a description.
+    fn attribute(&self, description: &mut Value) {
+        if let Some(attribution) = &self.attribution {
+            description["attribution"] = attribution.as_str().into();
+        }
     }
 
     fn layer(dataset: &Dataset, name: &str) -> Result<Layer, Failure> {
@@ -365,10 +369,9 @@ fn describe(
         Some(layer) => Server::layer(dataset, layer)?,
     };
     let format = format(options.format.as_deref().unwrap_or(Format::Png.extension()))?;
-    Ok(json_answer(
-        headers,
-        &tilejson(dataset, layer, format, &server.base(headers)),
-    ))
+    let mut description = tilejson(dataset, layer, format, &server.base(headers));
+    server.attribute(&mut description);
+    Ok(json_answer(headers, &description))
 }
 
 /// The interval between contour lines that is asked for.
@@ -390,7 +393,8 @@ async fn contours_of(
 ) -> Result<Response, Failure> {
     let dataset = server.dataset(&name)?;
     let interval = parse_interval(options(asked)?.interval.as_deref())?;
-    let description = contours_tilejson(dataset, interval, &server.base(&headers));
+    let mut description = contours_tilejson(dataset, interval, &server.base(&headers));
+    server.attribute(&mut description);
     Ok(json_answer(&headers, &description))
 }
 

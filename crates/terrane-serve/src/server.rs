@@ -1,6 +1,5 @@
 //! A server: its files, its limits, and its life from an address to the request to stop.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -21,7 +20,7 @@ use tokio::sync::watch;
 use crate::dataset::{Compared, Dataset};
 use crate::limits::Pool;
 use crate::metrics::Metrics;
-use crate::{Error, listener, original, routes};
+use crate::{Error, attribution, listener, original, routes};
 
 /// Names that addresses need for something else.
 const RESERVED: [&str; 6] = [
@@ -66,6 +65,8 @@ pub struct Options {
     pub timeout: Duration,
     /// The address under which clients see the server, where it is not the one they ask.
     pub public_url: Option<String>,
+    /// The attribution that maps of the files show, as plain text.
+    pub attribution: Option<String>,
 }
 
 /// The raster that a file was made from.
@@ -113,7 +114,8 @@ fn tile_cache(max_bytes: usize) -> TileCache {
 
 /// Files to serve, and the bounds within which they are.
 pub struct Server {
-    pub(crate) datasets: BTreeMap<String, Arc<Dataset>>,
+    /// In the order in which they were added, each before what it is compared with.
+    pub(crate) datasets: Vec<Arc<Dataset>>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) tiff_blocks: Arc<TiffCache>,
     pub(crate) tiles: TileCache,
@@ -121,6 +123,8 @@ pub struct Server {
     pub(crate) metrics: Metrics,
     pub(crate) connections: AtomicUsize,
     pub(crate) public_url: Option<String>,
+    /// The attribution as HTML.
+    pub(crate) attribution: Option<String>,
     threads: usize,
 }
 
@@ -128,7 +132,7 @@ impl Server {
     /// A server without files.
     pub fn new(options: Options) -> Self {
         Self {
-            datasets: BTreeMap::new(),
+            datasets: Vec::new(),
             blocks: Arc::new(BlockCache::new(options.block_bytes)),
             tiff_blocks: Arc::new(TiffCache::new(options.block_bytes / TIFF_SHARE)),
             tiles: tile_cache(options.tile_bytes),
@@ -136,6 +140,7 @@ impl Server {
             metrics: Metrics::default(),
             connections: AtomicUsize::new(0),
             public_url: options.public_url,
+            attribution: options.attribution.as_deref().map(attribution::html),
             threads: options.threads,
         }
     }
@@ -184,11 +189,12 @@ impl Server {
             &self.tiff_blocks,
         )?;
         let others = original.into_iter().chain(before);
-        for dataset in others.chain([Arc::new(dataset)]) {
-            let name = dataset.name.clone();
-            if self.datasets.insert(name.clone(), dataset).is_some() {
+        for dataset in [Arc::new(dataset)].into_iter().chain(others) {
+            if self.find(&dataset.name).is_some() {
+                let name = dataset.name.clone();
                 return Err(Error::DuplicateName { name });
             }
+            self.datasets.push(dataset);
         }
         Ok(())
     }
@@ -209,9 +215,15 @@ impl Server {
         Ok(Arc::new(dataset))
     }
 
-    /// The names of all files, originals among them.
+    /// A file by its name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Dataset>> {
+        self.datasets.iter().find(|dataset| dataset.name == name)
+    }
+
+    /// The names of all files in the order in which they were added, originals among them.
     pub fn names(&self) -> Vec<String> {
-        self.datasets.keys().cloned().collect()
+        let names = self.datasets.iter().map(|dataset| dataset.name.clone());
+        names.collect()
     }
 
     /// Opens an address for connections.

@@ -12,8 +12,8 @@ use terrane_codec::{Terrain, shown};
 use terrane_geo::geodesy::definition;
 use terrane_geo::{AtomicFolder, Existing, FolderKind};
 
-use crate::Error;
 use crate::assets::{ASSETS, Asset, DECODER, PAGE};
+use crate::{Error, attribution};
 
 /// What can be replaced by a site: another.
 const KIND: FolderKind = FolderKind {
@@ -31,7 +31,10 @@ const HEAD: &str = "<meta charset=\"utf-8\">\n";
 /// Files that become a site.
 #[derive(Debug, Default)]
 pub struct Site {
-    files: BTreeMap<String, SiteFile>,
+    /// By their names, in the order in which they were added.
+    files: Vec<(String, SiteFile)>,
+    /// The attribution of the map as HTML.
+    attribution: Option<String>,
     /// Models by their hashes, packed.
     models: BTreeMap<String, Vec<u8>>,
     /// Definitions of coordinate systems.
@@ -63,6 +66,14 @@ fn address(path: &Path) -> Option<&str> {
 }
 
 impl Site {
+    /// A site without files; the attribution of its map is plain text.
+    pub fn new(attribution: Option<&str>) -> Self {
+        Self {
+            attribution: attribution.map(attribution::html),
+            ..Self::default()
+        }
+    }
+
     /// Adds a file; one at a web address stays there, others are copied.
     pub fn add(&mut self, name: &str, path: &Path, terrain: Terrain) -> Result<(), Error> {
         let copied = match address(path) {
@@ -107,9 +118,10 @@ impl Site {
             "file": file, "description": tiles.crs().to_string(), "is_original": false, "parts": parts,
         });
         let file = SiteFile { copied, entry };
-        if self.files.insert(name.to_owned(), file).is_some() {
+        if self.files.iter().any(|(other, _)| other == name) {
             return Err(Error::DuplicateName { name: name.into() });
         }
+        self.files.push((name.to_owned(), file));
         Ok(())
     }
 
@@ -117,8 +129,8 @@ impl Site {
     pub fn write(&self, out: &Path, existing: Existing) -> Result<SiteSize, Error> {
         let inputs: Vec<&Path> = self
             .files
-            .values()
-            .filter_map(|file| file.copied.as_deref())
+            .iter()
+            .filter_map(|(_, file)| file.copied.as_deref())
             .collect();
         let folder = AtomicFolder::create(out, existing, KIND, &inputs)?;
         let mut size = SiteSize { files: 0, bytes: 0 };
@@ -151,7 +163,9 @@ impl Site {
             .iter()
             .map(|(name, file)| (name.clone(), file.entry.clone()))
             .collect();
-        put(CATALOGUE, json!({ "tiles": tiles }).to_string().as_bytes())?;
+        let names: Vec<&str> = self.files.iter().map(|(name, _)| name.as_str()).collect();
+        let catalogue = json!({ "names": names, "attribution": self.attribution, "tiles": tiles });
+        put(CATALOGUE, catalogue.to_string().as_bytes())?;
         for (name, file) in &self.files {
             if let Some(path) = &file.copied {
                 let target = folder.path().join(format!("{name}.trn"));
@@ -171,7 +185,7 @@ impl Site {
     fn page(&self) -> String {
         let page = String::from_utf8_lossy(PAGE.bytes);
         let mut policy = CONTENT_POLICY.to_owned();
-        for file in self.files.values() {
+        for (_, file) in &self.files {
             let address = file.entry["file"].as_str().and_then(|file| origin(file));
             if let Some(origin) = address.filter(|origin| !policy.contains(origin)) {
                 policy.push(' ');
@@ -220,7 +234,7 @@ mod tests {
         for file in ["https://host:8443/a/dem.trn?x=1", "dem.trn"] {
             let entry = json!({ "file": file });
             let copied = None;
-            site.files.insert(file.into(), SiteFile { copied, entry });
+            site.files.push((file.into(), SiteFile { copied, entry }));
         }
         let page = site.page();
         assert!(

@@ -49,8 +49,8 @@ const areas = (points, x, y, floor) => {
   return path;
 };
 
-/** Draws profiles into a box; `onPoint` is told the point under the cursor, or null. */
-export const drawChart = (box, profile, original, onPoint) => {
+/** Draws profiles into a box, with heights of so many decimal places; `onPoint` is told the point under the cursor, or null. */
+export const drawChart = (box, profile, original, places, onPoint) => {
   const { width, height } = box.getBoundingClientRect();
   const heights = [profile, original].filter(Boolean).flatMap((one) => one.points.map((point) => point.height_m)).filter((value) => value !== null);
   if (heights.length === 0) {
@@ -69,7 +69,7 @@ export const drawChart = (box, profile, original, onPoint) => {
   const digits = Math.max(0, -Math.floor(Math.log10(levels.length > 1 ? levels[1] - levels[0] : 1)));
   for (const value of levels) {
     svg.append(node("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
-      node("text", { class: "axis", x: MARGIN.left - 7, y: y(value) + 4, "text-anchor": "end" }, `${value.toFixed(Math.min(digits, 2))} m`));
+      node("text", { class: "axis", x: MARGIN.left - 7, y: y(value) + 4, "text-anchor": "end" }, metres(value, Math.min(digits, 2))));
   }
   for (const value of steps(0, length, Math.max(2, width / 140))) {
     svg.append(node("text", { class: "axis", x: x(value), y: height - 6, "text-anchor": "middle" }, distance(value)));
@@ -93,7 +93,7 @@ export const drawChart = (box, profile, original, onPoint) => {
     rule.setAttribute("x2", across);
     dot.setAttribute("cx", across);
     dot.setAttribute("cy", found.height_m === null ? -99 : y(found.height_m));
-    const words = `${found.height_m === null ? "no data" : metres(found.height_m)} at ${distance(found.distance_m)}`;
+    const words = `${found.height_m === null ? "no data" : metres(found.height_m, places)} at ${distance(found.distance_m)}`;
     text.textContent = words;
     text.setAttribute("x", Math.min(width - 70, Math.max(MARGIN.left + 60, across)));
     text.setAttribute("text-anchor", "middle");

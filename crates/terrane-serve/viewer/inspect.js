@@ -1,20 +1,20 @@
 // What the surface is at a point.
 
 import { maplibregl } from "./maps.js";
-import { bearing, degrees, element, metres, perMetre } from "./words.js";
+import { TITLES, bearing, degrees, digitsOf, element, fixed, metres, perMetre } from "./words.js";
 
-const rows = (point, original) => {
+const rows = (point, original, digits) => {
   const pairs = [
-    ["Slope", degrees(point.slope_deg)],
-    ["Aspect", point.aspect_deg === null ? "level" : `${degrees(point.aspect_deg, 0)} ${bearing(point.aspect_deg)}`],
-    ["Laplacian", perMetre(point.laplacian_per_m)],
-    ["Profile curvature", perMetre(point.profile_curvature_per_m)],
-    ["Plan curvature", perMetre(point.plan_curvature_per_m)],
+    [TITLES.slope, degrees(point.slope_deg)],
+    [TITLES.aspect, point.aspect_deg === null ? "level" : `${degrees(point.aspect_deg, 0)} ${bearing(point.aspect_deg)}`],
+    [TITLES.laplacian, perMetre(point.laplacian_per_m)],
+    [TITLES["profile-curvature"], perMetre(point.profile_curvature_per_m)],
+    [TITLES["plan-curvature"], perMetre(point.plan_curvature_per_m)],
   ];
   const list = element("dl");
   for (const [name, value] of pairs) {
     const cell = element("dd", {}, value);
-    if (name === "Aspect" && point.aspect_deg !== null) {
+    if (name === TITLES.aspect && point.aspect_deg !== null) {
       const arrow = element("span", { className: "arrow", ariaHidden: "true" }, "↑");
       arrow.style.transform = `rotate(${point.aspect_deg}deg)`;
       cell.prepend(arrow);
@@ -25,8 +25,8 @@ const rows = (point, original) => {
     const difference = point.height_m - original.height_m;
     list.append(
       element("div", { className: "rule" }),
-      element("dt", {}, "Original"), element("dd", {}, metres(original.height_m, 3)),
-      element("dt", {}, "Difference"), element("dd", {}, metres(difference, 3).replace("-", "−")),
+      element("dt", {}, "Original"), element("dd", {}, metres(original.height_m, digits)),
+      element("dt", {}, "Difference"), element("dd", {}, metres(difference, digits)),
     );
   }
   return list;
@@ -50,9 +50,10 @@ export class Inspector {
     const close = element("button", { className: "plain close", type: "button", ariaLabel: "Close", onclick: () => this.hide() });
     close.innerHTML = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M6 6l12 12M18 6L6 18"/></svg>';
     const where = element("p", { className: "place" }, `${latitude.toFixed(6)}°, ${longitude.toFixed(6)}°`);
+    const digits = digitsOf(info);
     const parts = point.height_m === null
       ? [element("h2", {}, "No data"), where]
-      : [element("h2", {}, point.height_m.toFixed(3), element("small", {}, " m")), where, rows(point, original)];
+      : [element("h2", {}, fixed(point.height_m, digits), element("small", {}, " m")), where, rows(point, original, digits + 1)];
     Object.assign(this.box.dataset, { longitude, latitude, height: point.height_m });
     this.box.replaceChildren(close, ...parts);
     this.box.hidden = false;

@@ -1,6 +1,6 @@
 // What the colours mean.
 
-import { brief, element } from "./words.js";
+import { brief, element, metres } from "./words.js";
 
 export const gradient = (layer, angle = "90deg") => {
   const stops = layer.legend?.stops;
@@ -11,7 +11,7 @@ export const gradient = (layer, angle = "90deg") => {
 };
 
 const NOTES = {
-  laplacian: "Laplacian; blue: hollows · orange: ridges and edges",
+  laplacian: "blue: hollows · orange: ridges and edges",
   "profile-curvature": "along the line of fall; orange: convex",
   "plan-curvature": "along contour lines; orange: spurs",
   difference: "decoded minus original; magenta: data on one side alone",
@@ -21,7 +21,7 @@ const NOTES = {
 
 const ticks = (layer, info, zoom) => {
   const { kind } = layer.legend;
-  if (kind === "range") return [info.lowest_m, (info.lowest_m + info.highest_m) / 2, info.highest_m].map((v) => `${v.toFixed(0)} m`);
+  if (kind === "range") return [info.lowest_m, (info.lowest_m + info.highest_m) / 2, info.highest_m].map((height) => metres(height, 0));
   if (kind === "linear") return ["0°", "30°", "60°", "90°"];
   if (kind === "cyclic") return ["N", "E", "S", "W", "N"];
   const zooms = Object.keys(layer.limit_by_zoom).map(Number);

@@ -30,8 +30,11 @@ const CONTOURS = [
   },
 ];
 
+/** What went wrong with a tile, without the address of each. */
+const sentence = (error) => (error?.status ? `The map cannot be drawn: the server answers ${error.status}` : `The map cannot be drawn: ${error?.message ?? error}`);
+
 export class TerrainMap {
-  constructor(container, { hash = false, controls = false, label }) {
+  constructor(container, { hash = false, controls = false, label, report = () => {} }) {
     this.map = new maplibregl.Map({
       container,
       hash,
@@ -47,9 +50,18 @@ export class TerrainMap {
       this.map.addControl(new maplibregl.NavigationControl({ visualizePitch: true }), "top-right");
       this.map.addControl(new maplibregl.ScaleControl({ maxWidth: 120 }), "bottom-left");
     }
+    // Tiles are asked for again and again: one sentence says what is wrong with all of them.
+    this.map.on("error", ({ error }) => { if (error?.name !== "AbortError") report(sentence(error)); });
+    this.map.on("dataloading", () => document.body.classList.add("is-loading"));
+    this.map.on("idle", () => document.body.classList.remove("is-loading"));
     this.ready = new Promise((resolve) => this.map.once("load", resolve));
     this.exaggeration = 0;
     this.contours = null;
+  }
+
+  /** Shows an attribution, which is HTML; MapLibre lets only harmless tags of it through. */
+  attribute(attribution) {
+    this.map.addControl(new maplibregl.AttributionControl({ compact: true, customAttribution: attribution }), "bottom-left");
   }
 
   /** Shows a layer of a file, replacing what was there. */

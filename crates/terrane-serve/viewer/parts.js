@@ -17,12 +17,14 @@ const KINDS = [
   ["damaged", "Damaged", (parts) => parts.damaged],
 ];
 
-const percent = (share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
+export const percent = (share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
 export class PartsBar {
-  constructor(box, source) {
+  /** `onParts` is told what is known of a file's parts. */
+  constructor(box, source, onParts) {
     this.box = box;
     this.source = source;
+    this.onParts = onParts;
     this.bar = element("div", { className: "bar" });
     this.list = element("ul");
     this.summary = element("summary", { title: "Where the bytes of the file are" }, this.bar);
@@ -31,14 +33,14 @@ export class PartsBar {
   }
 
   /** Shows the parts of a file; the original has none. */
-  show(info) {
+  show(info, isOpen) {
     this.name = info.name;
     this.isAsked = false;
     this.fill([], "Where the bytes of the file are");
     this.box.hidden = info.is_original;
     if (info.is_original) return;
     const isSmall = info.bytes <= AT_ONCE;
-    this.box.open = isSmall && innerWidth > 720;
+    this.box.open = isSmall && isOpen;
     if (isSmall) this.load();
   }
 
@@ -50,8 +52,10 @@ export class PartsBar {
       const parts = await this.source().parts(name);
       if (name !== this.name) return;
       // Nobody read all of a file at another address for its parts.
-      if (parts) this.draw(parts);
-      else this.box.hidden = true;
+      if (parts) {
+        this.draw(parts);
+        this.onParts(parts);
+      } else this.box.hidden = true;
     } catch (error) {
       if (name === this.name) this.list.replaceChildren(element("li", {}, error.message));
       // A server that was busy may have time later.

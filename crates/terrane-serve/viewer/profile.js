@@ -2,7 +2,7 @@
 
 import { drawChart } from "./chart.js";
 import { maplibregl } from "./maps.js";
-import { distance, element, metres } from "./words.js";
+import { digitsOf, distance, element, metres } from "./words.js";
 
 export class ProfileTool {
   constructor(maps, source, info, report) {
@@ -71,7 +71,7 @@ export class ProfileTool {
   }
 
   draw() {
-    if (this.profile && !this.chart.hidden) drawChart(this.chart, this.profile, this.original, (point) => this.hover(point));
+    if (this.profile && !this.chart.hidden) drawChart(this.chart, this.profile, this.original, digitsOf(this.info()), (point) => this.hover(point));
   }
 
   hover(point) {

@@ -1,5 +1,6 @@
 // Where files and answers come from: a server, or files beside the page that are decoded in the browser.
 
+import { readAddress } from "./address.js";
 import { fetchJson } from "./words.js";
 
 /** Tiles of more pixels for screens that have them. */
@@ -56,7 +57,7 @@ class Site {
 
   async info(name) {
     const { info } = await this.terrain(name);
-    if (info.not_on_map) throw new Error(info.not_on_map);
+    if (info.not_on_map) throw new Error(`${name}: ${info.not_on_map}`);
     return { ...info, name, original: null };
   }
 
@@ -86,22 +87,23 @@ class Site {
 }
 
 const find = async () => {
-  const { tiles } = await fetchJson("catalog.json");
-  const names = Object.keys(tiles).filter((name) => !tiles[name].is_original);
-  if (!names.some((name) => tiles[name].file)) return { names, source: new Server() };
+  const { tiles, attribution, names: all } = await fetchJson("catalog.json");
+  const names = all.filter((name) => !tiles[name].is_original);
+  if (!names.some((name) => tiles[name].file)) return { names, attribution, source: new Server() };
   const source = new Site(tiles, await import("./terrane/index.js"));
   // What fails here fails again where it is waited for.
-  source.terrain(names[0]).catch(() => {});
-  return { names, source };
+  const { file } = readAddress();
+  source.terrain(names.includes(file) ? file : names[0]).catch(() => {});
+  return { names, attribution, source };
 };
 
 // The page loads this script before the map's library, which is large: files are found and decoders start meanwhile.
 const found = find();
 found.catch(() => {});
 
-/** What this page is about: `{ names, source }`. */
+/** What this page is about: `{ names, attribution, source }`. */
 export const connect = async ({ addProtocol }) => {
-  const { names, source } = await found;
-  if (source.protocol) addProtocol("terrane", source.protocol);
-  return { names, source };
+  const all = await found;
+  if (all.source.protocol) addProtocol("terrane", all.source.protocol);
+  return all;
 };

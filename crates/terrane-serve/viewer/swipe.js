@@ -5,6 +5,7 @@ export class Swipe {
     this.handle = handle;
     this.upper = upper;
     this.stage = stage;
+    this.after = handle.querySelector(".after");
     this.part = 0.5;
     handle.addEventListener("pointerdown", (event) => {
       handle.setPointerCapture(event.pointerId);
@@ -31,6 +32,12 @@ export class Swipe {
     this.isOn = isOn;
     this.handle.hidden = !isOn;
     this.move(this.part);
+  }
+
+  /** Says what is drawn on the right. */
+  name(title) {
+    this.after.textContent = title;
+    this.handle.ariaLabel = `Border between the original, left, and ${title}, right`;
   }
 
   move(part) {

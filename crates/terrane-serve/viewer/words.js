@@ -5,23 +5,33 @@ export const TITLES = {
   hillshade: "Hillshade",
   slope: "Slope",
   aspect: "Aspect",
-  laplacian: "Curvature",
+  laplacian: "Laplacian",
   "profile-curvature": "Profile curvature",
   "plan-curvature": "Plan curvature",
   difference: "Difference",
   change: "Proven change",
 };
 
+/** A number with its digits behind the point: no zero is negative, and a minus is one. */
+export const fixed = (value, digits) => value.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
+
 export const metres = (value, digits = 2) =>
-  value === null || value === undefined ? "–" : `${value.toFixed(digits)} m`;
+  value === null || value === undefined ? "–" : `${fixed(value, digits)} m`;
+
+/** Digits of metres that a file's error leaves; a lossless one has millimetres. */
+export const digitsOf = ({ lossless, bound_m, max_error_m }) => {
+  const error = lossless ? 0.001 : bound_m || max_error_m || 0.001;
+  return Math.min(3, Math.max(0, Math.ceil(-Math.log10(error) - 1e-9)));
+};
 
 export const degrees = (value, digits = 1) =>
-  value === null || value === undefined ? "–" : `${value.toFixed(digits)}°`;
+  value === null || value === undefined ? "–" : `${fixed(value, digits)}°`;
 
 export const perMetre = (value) => {
   if (value === null || value === undefined) return "–";
   const text = Math.abs(value) < 1e-4 && value !== 0 ? value.toExponential(1) : value.toFixed(4);
-  return `${text} /m`.replace("-", "−");
+  // The exponent has a minus too.
+  return `${text} /m`.replaceAll("-", "−");
 };
 
 export const distance = (value) =>
@@ -40,7 +50,7 @@ export const bearing = (value) =>
 export const brief = (value) => {
   const size = Math.abs(value);
   const text = size === 0 ? "0" : size >= 100 ? value.toFixed(0) : size >= 0.001 ? String(+value.toPrecision(2)) : value.toExponential(0);
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 };
 
 /** An element with properties and children; text is never read as HTML. */
@@ -56,7 +66,8 @@ export const element = (tag, properties = {}, ...children) => {
 
 export const fetchJson = async (address, signal) => {
   const answer = await fetch(address, { signal });
-  const value = await answer.json();
-  if (!answer.ok) throw new Error(value.error ?? `status ${answer.status}`);
+  // Of a host that is no server of ours, an error is a page.
+  const value = await answer.json().catch(() => null);
+  if (!answer.ok || value === null) throw new Error(value?.error ?? `${address} cannot be read: the server answers ${answer.status}`);
   return value;
 };

@@ -116,7 +116,11 @@ export class Bytes {
   async #slice(offset, end) {
     const blob = await this.#input;
     this.length = blob.size;
-    return new Uint8Array(await blob.slice(offset, end).arrayBuffer());
+    try {
+      return new Uint8Array(await blob.slice(offset, end).arrayBuffer());
+    } catch (error) {
+      throw new Error(`the file can no longer be read; if it changed, open it again (${error.message})`, { cause: error });
+    }
   }
 
   async #answer(offset, end) {

@@ -15,6 +15,8 @@ export class Terrain {
   #bytes;
   #model;
   #isClosed = false;
+  /** A coordinate system that neither the decoder nor the package knows. */
+  #unknownSystem;
 
   /** Use `open`. */
   constructor(input, { model } = {}) {
@@ -53,7 +55,10 @@ export class Terrain {
       } else if (value.system) {
         const found = await definition(value.system);
         if (found) await place.call({ request: { ask: "define", epsg: value.system, definition: found } });
-        else message.request = { ...message.request, without_system: true };
+        else {
+          this.#unknownSystem = value.system;
+          message.request = { ...message.request, without_system: true };
+        }
       }
     }
     throw new Error(`${this.name}: the same part of the file is asked for again and again`);
@@ -81,6 +86,7 @@ export class Terrain {
 
   async load() {
     this.info = await this.#opened(placeOf());
+    if (this.#unknownSystem) this.info.not_on_map = `the decoder for browsers has no definition of EPSG:${this.#unknownSystem}, so it cannot place the file on a map; \`terrane serve\` may`;
     return this;
   }
 

@@ -50,6 +50,7 @@ const onDisk = async (path) => {
   try {
     // Says what is wrong by its name, where `openAsBlob` does not.
     await promises.access(path, promises.constants.R_OK);
+    if (!(await promises.stat(path)).isFile()) throw new Error("it is no file");
     return await openAsBlob(path);
   } catch (error) {
     throw new Error(`${path} cannot be read: ${error.message}`, { cause: error });

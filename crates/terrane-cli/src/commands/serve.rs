@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// The address under which clients see the server, where a proxy stands before it.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// Attribution of the files, such as '© Survey': plain text, shown on the map and stated by TileJSON.
+    #[arg(long, value_name = "TEXT")]
+    attribution: Option<String>,
     /// Megabytes of decoded heights that are kept.
     #[arg(long, value_name = "MB", default_value_t = 512)]
     cache: usize,
@@ -218,6 +221,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         queue: arguments.queue,
         timeout: Duration::from_secs(arguments.timeout),
         public_url: arguments.public_url.clone(),
+        attribution: arguments.attribution.clone(),
     });
     arguments.add_files(&mut server, common.memory())?;
     let names = server.names();

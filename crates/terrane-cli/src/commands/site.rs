@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Replace an existing folder, if it is a site.
     #[arg(long)]
     overwrite: bool,
+    /// Attribution of the files, such as '© Survey': plain text, shown on the map.
+    #[arg(long, value_name = "TEXT")]
+    attribution: Option<String>,
     #[command(flatten)]
     remote: RemoteArguments,
 }
@@ -38,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         bail!("files and a folder are needed");
     };
     let out = PathBuf::from(out);
-    let mut site = Site::default();
+    let mut site = Site::new(arguments.attribution.as_deref());
     let mut names = Vec::new();
     for text in files {
         let (name, path) = split_name(text);

@@ -5,6 +5,7 @@ where it lies beside the project, generated terrain otherwise. Screenshots go to
 temporary one. What is measured is printed as JSON at the end.
 """
 
+import gzip
 import json
 import os
 import shutil
@@ -84,7 +85,7 @@ class Viewer:
 
 def layers_draw(viewer: Viewer):
     seen = set()
-    for title in ["Relief", "Hillshade", "Slope", "Aspect", "Curvature", "Profile curvature", "Plan curvature"]:
+    for title in ["Relief", "Hillshade", "Slope", "Aspect", "Laplacian", "Profile curvature", "Plan curvature"]:
         viewer.page.locator("#layers label", has_text=title).first.click()
         viewer.settle()
         assert viewer.colours() > 100, title
@@ -163,6 +164,7 @@ def run(browser, folder: Path, pictures: Path) -> dict:
         viewer = Viewer(page, files.address)
         requests, count = files.taken(".trn")
         measured["first_view"] = {"requests": requests, "bytes": count, "first_picture_s": round(viewer.first_picture_s, 2)}
+        measured["whole_page"] = whole_page(files, folder / "site")
         facts = page.locator("#facts").inner_text()
         assert "no error above 0.1 m" in facts, facts
         assert page.locator("#parts .bar i").count() > 1
@@ -205,7 +207,56 @@ def run(browser, folder: Path, pictures: Path) -> dict:
         page.close()
         measured["long_tasks_ms"]["without_us"] = empty_map(browser, files.address)
         measured["decoding_ms"] = decoding(browser, files.address)
+        loading_is_shown(browser, files.address)
+    failures_are_said(browser, folder, pictures)
     return measured
+
+
+def whole_page(files: Files, site: Path) -> dict:
+    """Requests and bytes of all that a first view takes: from a host that compresses nothing, and from one that compresses by gzip."""
+    requests, plain = files.taken("")
+    saved = 0
+    for path, count in files.requests:
+        name = path.split("?")[0].lstrip("/") or "index.html"
+        if not name.endswith((".trn", ".packed")):
+            saved += count - len(gzip.compress((site / name).read_bytes(), 6))
+    return {"requests": requests, "bytes": plain, "bytes_by_gzip": plain - saved}
+
+
+def failures_are_said(browser, folder: Path, pictures: Path):
+    """A host without ranges, and a page that is opened from a folder: what is wrong is said, and stays."""
+    page = browser.new_page(viewport=SIZE)
+    with Files(folder / "site", has_ranges=False) as files:
+        page.goto(f"{files.address}/")
+        page.locator("#notice").wait_for()
+        page.wait_for_timeout(7000)
+        assert "ignores range requests" in page.locator("#notice").inner_text()
+        # Nothing is there that could be switched.
+        for name in ["#controls", "#facts", "#loading"]:
+            assert not page.locator(name).is_visible(), name
+        page.screenshot(path=pictures / "site-without-ranges.png")
+    page.goto((folder / "site" / "index.html").as_uri())
+    late = page.locator("#loading .late")
+    page.wait_for_function("() => getComputedStyle(document.querySelector('#loading .late')).opacity === '1'")
+    assert "terrane serve" in late.inner_text() and not page.locator("#controls").is_visible()
+    page.screenshot(path=pictures / "site-from-a-folder.png")
+    page.close()
+
+
+def loading_is_shown(browser, address: str):
+    """While the decoder is on its way the page says that it loads, and the switches that do nothing yet are not there."""
+    page = browser.new_page(viewport=SIZE)
+    held = []
+    page.route("**/*.trn", held.append)
+    page.goto(f"{address}/")
+    page.wait_for_function("() => document.getElementById('loading-text').textContent === 'Opening fast…'")
+    assert page.locator("#loading").is_visible() and not page.locator("#controls").is_visible()
+    page.unroute("**/*.trn")
+    for route in held:
+        route.continue_()
+    page.wait_for_selector("html[data-ready]")
+    assert not page.locator("#loading").is_visible() and page.locator("#controls").is_visible()
+    page.close()
 
 
 def decoding(browser, address: str) -> dict:

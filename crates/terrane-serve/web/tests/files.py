@@ -1,4 +1,4 @@
-"""A plain static file server that answers range requests and counts what it hands out."""
+"""A plain static file server that answers range requests, or ignores them, and counts what it hands out."""
 
 import re
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 class Files:
     """Serves a folder on a free port of this machine."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, has_ranges: bool = True):
         self.requests: list[tuple[str, int]] = []
         files = self
 
@@ -29,7 +29,7 @@ class Files:
                     self.send_error(404)
                     return
                 data = path.read_bytes()
-                asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+                asked = has_ranges and re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
                 first, last = 0, len(data) - 1
                 if asked:
                     first, last = int(asked[1]), min(int(asked[2] or last), last)
@@ -41,10 +41,13 @@ class Files:
                 files.requests.append((self.path, len(part)))
                 self.send_header("Content-Type", self.guess_type(str(path)))
                 self.send_header("Content-Length", str(len(part)))
-                self.send_header("Accept-Ranges", "bytes")
                 self.send_header("Access-Control-Allow-Origin", "*")
                 self.end_headers()
-                self.wfile.write(part)
+                try:
+                    self.wfile.write(part)
+                except BrokenPipeError:
+                    # The page went elsewhere meanwhile.
+                    self.close_connection = True
 
             def log_message(self, *_):
                 pass

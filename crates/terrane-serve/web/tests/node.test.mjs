@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, openAsBlob, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, openAsBlob, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -244,6 +244,37 @@ test("damaged files are errors, and the decoder goes on", async () => {
   await assert.rejects(whole.window({ column: 0, row: 0, width: 1e6, height: 1e6 }), /inside the raster/);
   await assert.rejects(whole.tile(2, 9, 9, { as: "pixels" }), /there is no tile/);
   whole.close();
+});
+
+test("a system without a definition is named, and pixels are read all the same", async () => {
+  // The key of the projected system in the raster, from WGS 84 / UTM zone 32N to a code that nothing has.
+  const raster = readFileSync(join(folder, "dem.tif"));
+  const key = Buffer.from(Uint16Array.of(3072, 0, 1, 32632).buffer);
+  const at = raster.indexOf(key);
+  assert.ok(at > 0 && raster.indexOf(key, at + 1) < 0);
+  raster.writeUInt16LE(29999, at + 6);
+  writeFileSync(join(folder, "elsewhere.tif"), raster);
+  run("encode", "elsewhere.tif", "elsewhere.trn", "--max-error", "0.1", "--profile", "fast");
+  const terrain = await open(join(folder, "elsewhere.trn"));
+  assert.match(terrain.info.not_on_map, /has no definition of EPSG:29999/);
+  const heights = await terrain.window({ column: 0, row: 0, width: 9, height: 9 });
+  assert.equal(heights.length, 81);
+  terrain.close();
+});
+
+test("paths, addresses of files and bytes", async () => {
+  const path = join(folder, "fast.trn");
+  for (const input of [path, pathToFileURL(path), pathToFileURL(path).href, readFileSync(path), new Uint8Array(readFileSync(path)).buffer]) {
+    const terrain = await open(input);
+    assert.equal(terrain.info.width, 900);
+    // Of a file on the disk only parts are read.
+    if (!ArrayBuffer.isView(input) && !(input instanceof ArrayBuffer)) assert.equal(terrain.url, pathToFileURL(path).href);
+    assert.ok(terrain.traffic.bytes < statSync(path).size);
+    terrain.close();
+  }
+  await assert.rejects(open("no/such.trn"), (error) => /^Error: no\/such\.trn cannot be read: ENOENT/.test(String(error)) && !/CORS/.test(error.message));
+  await assert.rejects(open("file:///no/such.trn"), /such\.trn cannot be read/);
+  await assert.rejects(open(folder), /cannot be read/);
 });
 
 test("addresses of the protocol", () => {
