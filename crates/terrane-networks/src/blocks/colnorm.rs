@@ -24,11 +24,11 @@ impl PackedWeights {
         }
     }
 
-    /// As [`PackedWeights::new`], with the bias spread over ±`bound`.
-    pub(crate) fn with_bias(inputs: usize, outputs: usize, bound: f64, init: &mut Init) -> Self {
-        let weights = 1.0 / (inputs as f64).sqrt();
+    /// As [`PackedWeights::new`], with the weights spread over ±`bound`.
+    pub(crate) fn within(inputs: usize, outputs: usize, bound: f64, init: &mut Init) -> Self {
+        let bias = 1.0 / (inputs as f64).sqrt();
         Self {
-            packed: init.uniform_with_last_row([inputs + 1, outputs], weights, bound),
+            packed: init.uniform_with_last_row([inputs + 1, outputs], bound, bias),
         }
     }
 

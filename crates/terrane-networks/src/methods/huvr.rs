@@ -171,8 +171,9 @@ impl Config {
             .map(|inputs| PackedWeights::new(inputs, mlp_width, init))
             .into();
         let inputs = mlp_width * KERNEL * KERNEL;
-        // The convolution's bias starts wider than its weights: ±1/outputs.
-        let convolution = PackedWeights::with_bias(inputs, outputs, 1.0 / outputs as f64, init);
+        // The authors make the kernel `[in, out, k, k]`, so PyTorch counts the outputs as what comes in.
+        let bound = 1.0 / ((outputs * KERNEL * KERNEL) as f64).sqrt();
+        let convolution = PackedWeights::within(inputs, outputs, bound, init);
         Huvr {
             encoder: encoder_network,
             down,
@@ -290,5 +291,43 @@ impl Method for Huvr {
             decoder,
             output,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    #[test]
+    fn the_convolution_starts_in_the_range_of_the_released_code() {
+        let config = Config {
+            side: 32,
+            patch: 16,
+            bottleneck: 8,
+            encoder: EncoderConfig {
+                width: 32,
+                depth: 1,
+                heads: 2,
+            },
+            decoder: DecoderConfig {
+                width: 32,
+                depth: 1,
+                hidden: 32,
+                attention_heads: 0,
+            },
+            mlp_width: 256,
+            frequencies: 4,
+        };
+        let device = Device::flex();
+        let network = config.init(&mut Init::new(1, &device));
+        let largest = |tensor: Tensor<2>| tensor.abs().max().into_scalar::<f32>();
+        // torch.nn.init.kaiming_uniform_(torch.empty(256, 48, 3, 3), a=5 ** 0.5) is within 1/√(48·9), and the bias is
+        // spread over its fan-out, 1/√(256·9).
+        let weight = largest(network.convolution.weight());
+        assert!((0.047..=0.048_113).contains(&weight), "{weight}");
+        let bias = largest(network.convolution.bias());
+        assert!((0.018..=0.020_834).contains(&bias), "{bias}");
     }
 }
