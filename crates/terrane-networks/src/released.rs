@@ -14,6 +14,15 @@ enum Layout {
     PackedWeight,
     /// The last row of a packed `[in + 1, out]`.
     PackedBias,
+    /// The first or the second half of the rows of `[2 · out, in]`, transposed.
+    TransposedHalf(Half),
+}
+
+/// One of two arrays that are kept as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    First,
+    Second,
 }
 
 /// Fills a network of the HUVR family from a released checkpoint.
@@ -44,17 +53,17 @@ fn unpack(
         expected: shape.to_vec(),
         found: array.shape.clone(),
     };
+    let rows = array.shape.first().copied().unwrap_or(0);
+    let outputs = shape.last().copied().unwrap_or(0);
     let values = match layout {
         Layout::Same => array.values.clone(),
-        Layout::Transposed => {
-            let outputs = array.shape.first().copied().unwrap_or(0).max(1);
-            let inputs = array.values.len() / outputs;
-            (0..inputs)
-                .flat_map(|input| {
-                    (0..outputs).map(move |output| array.values[output * inputs + input])
-                })
-                .collect()
+        Layout::Transposed if rows == outputs => transposed(&array.values, rows),
+        Layout::TransposedHalf(half) if rows == 2 * outputs => {
+            let (first, second) = array.values.split_at(array.values.len() / 2);
+            let values = if half == Half::First { first } else { second };
+            transposed(values, outputs)
         }
+        Layout::Transposed | Layout::TransposedHalf(_) => return Err(mismatch()),
         Layout::PackedWeight | Layout::PackedBias => {
             let &[rows, columns] = array.shape.as_slice() else {
                 return Err(mismatch());
@@ -76,6 +85,14 @@ fn unpack(
     })
 }
 
+/// The columns one after another of so many rows.
+fn transposed(values: &[f32], rows: usize) -> Vec<f32> {
+    let columns = values.len() / rows.max(1);
+    (0..columns)
+        .flat_map(|column| (0..rows).map(move |row| values[row * columns + column]))
+        .collect()
+}
+
 /// The released name of a parameter and how it is held there.
 fn released_name(path: &str) -> Option<(String, Layout)> {
     // A network may be one of several behind a name of its own.
@@ -84,7 +101,7 @@ fn released_name(path: &str) -> Option<(String, Layout)> {
         .find_map(|prefix| path.strip_prefix(prefix))
         .unwrap_or(path);
     let parts: Vec<&str> = path.split('.').collect();
-    let transposed = |leaf: &str| {
+    let layout_of = |leaf: &str| {
         if leaf == "weight" {
             Layout::Transposed
         } else {
@@ -94,15 +111,15 @@ fn released_name(path: &str) -> Option<(String, Layout)> {
     let head = |from: String, part: &str, leaf: &str| {
         Some(match part {
             "norm" => (format!("{from}.0.{leaf}"), Layout::Same),
-            _ => (format!("{from}.1.{leaf}"), transposed(leaf)),
+            _ => (format!("{from}.1.{leaf}"), layout_of(leaf)),
         })
     };
     match *parts.as_slice() {
-        ["input", leaf] => Some((format!("input_proj.{leaf}"), transposed(leaf))),
+        ["input", leaf] => Some((format!("input_proj.{leaf}"), layout_of(leaf))),
         ["encoder", "class_token"] => Some(("transformer_encoder.cls_token".into(), Layout::Same)),
         ["encoder", "embed", leaf] => Some((
             format!("transformer_encoder.patch_embed.proj.{leaf}"),
-            transposed(leaf),
+            layout_of(leaf),
         )),
         ["encoder", "norm", leaf] => {
             Some((format!("transformer_encoder.norm.{leaf}"), Layout::Same))
@@ -110,9 +127,9 @@ fn released_name(path: &str) -> Option<(String, Layout)> {
         ["encoder", "blocks", block, part, leaf] => {
             let (name, layout) = match part {
                 "norm1" | "norm2" => (part.to_owned(), Layout::Same),
-                "qkv" | "proj" => (format!("attn.{part}"), transposed(leaf)),
+                "qkv" | "proj" => (format!("attn.{part}"), layout_of(leaf)),
                 "inner_norm" => ("mlp.ffn_ln".to_owned(), Layout::Same),
-                _ => (format!("mlp.{part}"), transposed(leaf)),
+                _ => (format!("mlp.{part}"), layout_of(leaf)),
             };
             Some((
                 format!("transformer_encoder.blocks.{block}.{name}.{leaf}"),
@@ -129,7 +146,7 @@ fn released_name(path: &str) -> Option<(String, Layout)> {
             let index = if part == "inner" { 0 } else { 3 };
             Some((
                 format!("transformer_decoder.layers.{layer}.1.fn.net.{index}.{leaf}"),
-                transposed(leaf),
+                layout_of(leaf),
             ))
         }
         ["decoder", "layers", layer, "attention_norm", leaf] => Some((
@@ -137,15 +154,17 @@ fn released_name(path: &str) -> Option<(String, Layout)> {
             Layout::Same,
         )),
         ["decoder", "layers", layer, "attention", part, leaf] => {
-            let name = match part {
-                "query" => "to_q",
-                "key" => "to_k",
-                "value" => "to_v",
-                _ => "to_out",
+            let (name, layout) = match part {
+                "query" => ("to_q", layout_of(leaf)),
+                // One product gives both, the keys first.
+                "key" => ("to_kv", Layout::TransposedHalf(Half::First)),
+                "value" => ("to_kv", Layout::TransposedHalf(Half::Second)),
+                // A dropout that does nothing comes after the layer.
+                _ => ("to_out.0", layout_of(leaf)),
             };
             Some((
                 format!("transformer_decoder.layers.{layer}.0.fn.{name}.{leaf}"),
-                transposed(leaf),
+                layout,
             ))
         }
         ["amplitudes", layer, part, leaf] => {
@@ -168,5 +187,33 @@ fn released_name(path: &str) -> Option<(String, Layout)> {
         ["layers", layer, "packed"] => Some((format!("base_params.wb{layer}"), Layout::Same)),
         ["convolution", "packed"] => Some(("base_params.cnn_wb0".into(), Layout::Same)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_are_the_halves_of_one_array() {
+        let both = Array {
+            shape: vec![4, 3],
+            values: (0..12_u8).map(f32::from).collect(),
+        };
+        let half = |half| unpack("to_kv", &both, Layout::TransposedHalf(half), &[3, 2]).unwrap();
+        assert_eq!(half(Half::First).values, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+        assert_eq!(half(Half::Second).values, [6.0, 9.0, 7.0, 10.0, 8.0, 11.0]);
+    }
+
+    #[test]
+    fn an_array_that_lies_the_other_way_is_refused() {
+        let turned = Array {
+            shape: vec![3, 2],
+            values: vec![0.0; 6],
+        };
+        for layout in [Layout::Transposed, Layout::TransposedHalf(Half::First)] {
+            let fault = unpack("to_q", &turned, layout, &[3, 2]).unwrap_err();
+            assert!(matches!(fault, WeightsError::Shape { .. }), "{fault}");
+        }
     }
 }

@@ -70,9 +70,9 @@ def huvr_siren_weights(seed, modulation, decoder_attention):
         for i in range(HUVR["decoder_depth"]):
             layer = f"transformer_decoder.layers.{i}.0"
             w.norm(f"{layer}.norm", state)
-            for part in ("to_q", "to_k", "to_v"):
-                w.linear(f"{layer}.fn.{part}", state, state, bias=None)
-            w.linear(f"{layer}.fn.to_out", state, state)
+            w.linear(f"{layer}.fn.to_q", state, state, bias=None)
+            w.linear(f"{layer}.fn.to_kv", state, 2 * state, bias=None)
+            w.linear(f"{layer}.fn.to_out.0", state, state)
     bound = math.sqrt(6 / width) / SIREN["omega"]
     w.uniform("base_params.wb0", 3, width, bound=0.5)
     w.uniform("base_params.wb1", width + 1, width, bound=bound)
@@ -142,8 +142,9 @@ def decoder_states(w, c, tokens):
         layer = f"transformer_decoder.layers.{i}"
         if c["decoder_attention"]:
             y = layer_norm(w, f"{layer}.0.norm", x)
-            q, k, v = (linear(w, f"{layer}.0.fn.{part}", y) for part in ("to_q", "to_k", "to_v"))
-            x = x + linear(w, f"{layer}.0.fn.to_out", attention(q, k, v, c["decoder_heads"]))
+            k, v = np.split(linear(w, f"{layer}.0.fn.to_kv", y), 2, axis=1)
+            attended = attention(linear(w, f"{layer}.0.fn.to_q", y), k, v, c["decoder_heads"])
+            x = x + linear(w, f"{layer}.0.fn.to_out.0", attended)
         else:
             # The attention that is off is an identity inside the residual.
             x = x + x
