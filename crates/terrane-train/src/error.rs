@@ -226,6 +226,21 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A catalogue has rasters of one region in different splits: what is measured would have been seen.
+    #[error(
+        "{path}: {} is of the split {} and {} of {}, and both show the region \"{region}\", which belongs to one split",
+        rasters[0], splits[0], rasters[1], splits[1]
+    )]
+    RegionInTwoSplits {
+        /// The catalogue.
+        path: PathBuf,
+        /// The region.
+        region: String,
+        /// Two of its rasters.
+        rasters: [String; 2],
+        /// Their splits.
+        splits: [String; 2],
+    },
     /// A folder holds no dataset, or a damaged one.
     #[error("{path}: not a tile dataset: {reason}; build one with `terrane dataset build`")]
     Dataset {

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use terrane_geo::{Existing, GeoTiff, Grid, RasterSource, Window};
 
-use crate::data::catalogue::{self, split_by_name};
-use crate::data::{Dataset, DatasetWriter, Source};
+use crate::data::{Dataset, DatasetWriter, Source, catalogue};
 use crate::{Error, Result};
 
 /// A band of tiles is read in pieces of this many columns, so that memory does not grow with the raster.
@@ -24,8 +23,8 @@ pub struct Cut {
 
 /// Cuts every `GeoTIFF` of a folder into tiles without missing heights, on a plain grid from its first pixel.
 ///
-/// Splits come from the folder's `catalog.csv`, else from the name of the region. `progress` is called with the number of
-/// rasters done, of all rasters, and the name of the next one.
+/// Splits come from the folder's `catalog.csv`, else from the name of the region; one region in two splits is refused.
+/// `progress` is called with the number of rasters done, of all rasters, and the name of the next one.
 pub fn build(
     folder: &Path,
     target: &Path,
@@ -40,7 +39,7 @@ pub fn build(
         });
     }
     let paths = rasters(folder)?;
-    let entries = catalogue::read(folder)?;
+    let catalogue = catalogue::read(folder)?;
     let mut writer = DatasetWriter::create(target, cut.side, existing, &[folder])?;
     let mut tiles = 0;
     let mut largest = (0, 0, PathBuf::new());
@@ -48,14 +47,9 @@ pub fn build(
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         progress(done, paths.len(), &name);
         let raster = GeoTiff::open(path)?;
-        let entry = entries.get(name.as_ref());
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let region = entry
-            .and_then(|entry| entry.region.clone())
-            .unwrap_or_else(|| stem.into_owned());
-        let split = entry
-            .and_then(|entry| entry.split.clone())
-            .unwrap_or_else(|| split_by_name(&region).to_owned());
+        let entry = catalogue.entry(&name);
+        let region = catalogue.region(&name);
+        let split = catalogue.split(&region).to_owned();
         let resolution_m = entry
             .and_then(|entry| entry.resolution_m)
             .unwrap_or_else(|| raster.info().pixel_m());
