@@ -7,11 +7,11 @@
 //! ```
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use terrane_codec::format::read_exact_at;
 use terrane_geo::{Affine, AtomicFolder, Crs, Existing, FolderKind, Georeference, RasterInfo};
 
 use crate::measure::mean_and_deviation;
@@ -124,7 +124,7 @@ pub struct Dataset {
     side: usize,
     sources: Vec<Source>,
     tiles: Vec<TileRecord>,
-    heights: Mutex<File>,
+    heights: File,
 }
 
 impl Dataset {
@@ -171,7 +171,7 @@ impl Dataset {
             side: header.side,
             sources: header.sources,
             tiles,
-            heights: Mutex::new(heights),
+            heights,
         })
     }
 
@@ -228,16 +228,14 @@ impl Dataset {
 
     /// Reads the heights of a tile in metres, row by row.
     pub fn heights(&self, tile: usize) -> Result<Vec<f32>> {
-        let failed = |source| Error::Io {
+        let length = tile_bytes(self.side);
+        let mut bytes = vec![0; length as usize];
+        let read = read_exact_at(&self.heights, &mut bytes, tile as u64 * length);
+        read.map_err(|source| Error::Io {
             path: self.folder.join(HEIGHTS),
             action: "be read",
             source,
-        };
-        let mut bytes = vec![0; tile_bytes(self.side) as usize];
-        let mut file = self.heights.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(tile as u64 * bytes.len() as u64))
-            .map_err(failed)?;
-        file.read_exact(&mut bytes).map_err(failed)?;
+        })?;
         Ok(bytes
             .as_chunks()
             .0
