@@ -19,6 +19,7 @@ mod libtorch;
 pub mod methods;
 pub mod model;
 mod outline;
+mod precision;
 pub mod released;
 pub mod tape;
 mod wave;

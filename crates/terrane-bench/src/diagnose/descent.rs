@@ -4,6 +4,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use terrane_networks::blocks::Check;
+use terrane_networks::methods::Precision;
 use terrane_train::config::are_non_negative;
 use terrane_train::evaluate::numbers_of;
 use terrane_train::training::ScheduleConfig;
@@ -86,6 +87,7 @@ impl Descent {
         errors: &dyn Fn(&M) -> Tensor<1>,
         callback: Callback<'_, M>,
     ) -> Result<FitResult<M>> {
+        let _scope = Precision::Full.scope();
         let differentiation = Differentiation::on(device);
         let choice = reached(differentiation, &start, errors);
         let numbers = count(&start, &choice);

@@ -85,5 +85,15 @@ extern "C" bool terrane_hook(
     }
 }
 
-// Lets products of 32-bit floats on cards round their factors to 10 bits, or not.
-extern "C" void terrane_allow_tf32(bool is_allowed) { at::globalContext().setAllowTF32CuBLAS(is_allowed); }
+// Which operations on 32-bit floats may round their factors to 10 bits on cards: products of matrices (1) and convolutions (2).
+extern "C" uint32_t terrane_allowed_tf32() {
+    const at::Context &context = at::globalContext();
+    return (context.allowTF32CuBLAS() ? 1 : 0) | (context.allowTF32CuDNN() ? 2 : 0);
+}
+
+// Lets these round, and the others not.
+extern "C" void terrane_allow_tf32(uint32_t switches) {
+    at::Context &context = at::globalContext();
+    context.setAllowTF32CuBLAS(switches & 1);
+    context.setAllowTF32CuDNN(switches & 2);
+}

@@ -84,15 +84,22 @@ type Compiled = Result<Arc<Program>, CudaError>;
 
 static PROGRAMS: LazyLock<Mutex<HashMap<Key, Compiled>>> = LazyLock::new(Mutex::default);
 
-#[expect(unsafe_code, reason = "a function in C++")]
-// SAFETY: the declaration is that of hook.cpp.
+#[expect(unsafe_code, reason = "functions in C++")]
+// SAFETY: the declarations are those of hook.cpp.
 unsafe extern "C" {
-    safe fn terrane_allow_tf32(is_allowed: bool);
+    safe fn terrane_allowed_tf32() -> u32;
+    safe fn terrane_allow_tf32(switches: u32);
 }
 
-/// Lets LibTorch round the factors of products of 32-bit floats to 10 bits on cards from now on, or no longer.
-pub(crate) fn allow_tf32(is_allowed: bool) {
-    terrane_allow_tf32(is_allowed);
+/// Which operations of LibTorch on 32-bit floats may round their factors to 10 bits on cards: products of matrices (1) and
+/// convolutions (2).
+pub(crate) fn allowed_tf32() -> u32 {
+    terrane_allowed_tf32()
+}
+
+/// Lets these operations round, and the others not.
+pub(crate) fn allow_tf32(switches: u32) {
+    terrane_allow_tf32(switches);
 }
 
 /// Leaves everything to the library from now on, or no longer: for comparisons.

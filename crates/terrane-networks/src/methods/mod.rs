@@ -4,7 +4,7 @@
 //! `[method]`), [`Model`] (the network, whichever it is) and their common behaviour.
 
 use burn::module::Module;
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub use crate::blocks::SettingError;
@@ -13,39 +13,10 @@ use crate::cost::{Account, Convention};
 use crate::field::{Field, patch_weights};
 use crate::init::Init;
 use crate::outline::{ArrayShape, outline};
+pub use crate::precision::{Precision, PrecisionScope};
 
 /// Bytes of a weight in training: itself, its gradient, and the means of both gradient and square.
 const OPTIMISED: u128 = 16;
-
-/// The precision of matrix products; coordinates and sums are always in full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// As the tiles are given.
-    Full,
-    /// With factors of 10 bits on NVIDIA cards under LibTorch (TF32), in full elsewhere.
-    Tf32,
-    /// 16-bit brain floats in the trunk, with weights kept in full, and the rest as in [`Precision::Tf32`].
-    Bf16,
-    /// As [`Precision::Bf16`], and 16-bit floats in networks of sines while they are trained, where kernels of our own compute them.
-    Half,
-}
-
-impl Precision {
-    pub(crate) fn trunk(self, full: DType) -> DType {
-        match self {
-            Self::Full | Self::Tf32 => full,
-            Self::Bf16 | Self::Half => DType::BF16,
-        }
-    }
-
-    /// Lets this process multiply in this precision from now on: where the products of a library are switched for all at once, they
-    /// are switched here.
-    pub fn switch(self) {
-        #[cfg(feature = "libtorch")]
-        crate::cuda::allow_tf32(self != Self::Full);
-    }
-}
 
 /// What a pass leaves behind for a distillation.
 #[derive(Debug)]
@@ -262,42 +233,49 @@ macro_rules! methods {
 
         impl Method for Model {
             fn encode(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<3> {
+                let _scope = precision.scope();
                 match self {
                     $(Self::$name(method) => method.encode(tiles, precision),)+
                 }
             }
 
             fn decode(&self, tokens: Tensor<3>, precision: Precision) -> Tensor<3> {
+                let _scope = precision.scope();
                 match self {
                     $(Self::$name(method) => method.decode(tokens, precision),)+
                 }
             }
 
             fn square_error(&self, tiles: Tensor<3>, precision: Precision) -> Tensor<1> {
+                let _scope = precision.scope();
                 match self {
                     $(Self::$name(method) => method.square_error(tiles, precision),)+
                 }
             }
 
             fn forward_states(&self, tiles: Tensor<3>, precision: Precision) -> Option<States> {
+                let _scope = precision.scope();
                 match self {
                     $(Self::$name(method) => method.forward_states(tiles, precision),)+
                 }
             }
 
             fn decode_jet(&self, tokens: Tensor<3>) -> Option<Jet<3>> {
+                let _scope = Precision::Full.scope();
                 match self {
                     $(Self::$name(method) => method.decode_jet(tokens),)+
                 }
             }
 
             fn field(&self, tokens: Tensor<3>) -> Option<Field> {
+                let _scope = Precision::Full.scope();
                 match self {
                     $(Self::$name(method) => method.field(tokens),)+
                 }
             }
 
             fn decode_overlapping(&self, tokens: Tensor<3>, margin: usize) -> Option<Overlap> {
+                let _scope = Precision::Full.scope();
                 match self {
                     $(Self::$name(method) => method.decode_overlapping(tokens, margin),)+
                 }

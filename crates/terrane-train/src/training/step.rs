@@ -26,7 +26,6 @@ impl<'a> Step<'a> {
     /// A training of a configuration at its start, with the configuration's tiles a step.
     pub fn new(config: &'a Config, device: &Device) -> Result<Self> {
         let settings = &config.train;
-        settings.precision.switch();
         let differentiation = Differentiation::on(device);
         let learner = Learner::new(config, None, &differentiation.device(device))?;
         let weights = differentiation::weights(&learner);

@@ -65,6 +65,7 @@ impl<'a> Team<'a> {
         batch: Tensor<3>,
         precision: Precision,
     ) -> (Tensor<1>, Tensor<1>) {
+        let _scope = precision.scope();
         let [tiles, ..] = batch.dims();
         let members = self.others.len() + 1;
         let part = |index: usize| {

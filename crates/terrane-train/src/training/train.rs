@@ -96,7 +96,6 @@ pub fn train(
 ) -> Result<Model> {
     let settings = &config.train;
     let device = devices.first().ok_or(Error::NoDevice)?;
-    settings.precision.switch();
     config.check().map_err(ConfigError::from)?;
     Log::check(folder, start, dataset)?;
     if dataset.side() != config.method.side() {
