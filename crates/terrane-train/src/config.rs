@@ -54,7 +54,7 @@ pub struct TrainConfig {
     pub clip_norm: f64,
     /// Whether a DINOv3 teacher is followed as well; its weights are given when the training starts.
     pub distil: bool,
-    /// Decay of a running mean of the weights, which is then what is saved; 0 for none.
+    /// Decay of a running mean of the weights, at step t at most (1 + t) / (10 + t), which is then what is saved; 0 for none.
     pub ema: f64,
     /// Steps between lines of the log; 0 for one at the end.
     pub log_every: usize,

@@ -180,7 +180,7 @@ pub struct TrainConfig {
     pub batch: usize,
     /// Largest length of the gradient; 0 leaves it as it is.
     pub clip_norm: f64,
-    /// Decay of a running mean of the weights, which is then what is saved; 0 for none.
+    /// Decay of a running mean of the weights, at step t at most (1 + t) / (10 + t), which is then what is saved; 0 for none.
     pub ema: f64,
     /// Steps between lines of the log; 0 for one at the end.
     pub log_every: usize,

@@ -101,6 +101,9 @@ impl Optimiser {
             epsilon,
             weight_decay,
         } = self.config;
+        // A mean of few weights forgets quickly: those it began with would stay in it for thousands of steps otherwise.
+        let taken = self.state.steps as f64;
+        let ema = self.ema.min((1.0 + taken) / (10.0 + taken));
         self.state.steps += 1;
         let time = self.state.steps as i32;
         let update = Update {
@@ -111,7 +114,7 @@ impl Optimiser {
             root_factor: 1.0 / (1.0 - beta2.powi(time)).sqrt(),
             rate: rate / (1.0 - beta1.powi(time)),
             keep: 1.0 - rate * weight_decay,
-            ema: self.ema,
+            ema,
         };
         update.apply(&mut self.state, gradient);
         self.state.weights.clone()
@@ -140,7 +143,7 @@ struct Update {
     rate: f64,
     /// The part of a weight that its decay leaves.
     keep: f64,
-    /// Decay of the running mean of weights.
+    /// Decay of the running mean of weights at this step.
     ema: f64,
 }
 
@@ -289,6 +292,34 @@ mod tests {
         let mut optimiser = Optimiser::new(config, 0.0, 0.75, vector([0.0, 0.0]));
         optimiser.step(4.0, vector([1.0, -1.0]));
         assert_eq!(values(optimiser.state().weights.clone()), [-2.0, 2.0]);
-        assert_eq!(values(optimiser.best()), [-0.5, 0.5]);
+        // A tenth of what it began with, whatever the decay is later.
+        assert_eq!(values(optimiser.best()), [-1.8, 1.8]);
+        // From step 27 on the decay is what was asked for: 28 / 37 is more.
+        for _ in 1..40 {
+            optimiser.step(0.0, vector([0.0, 0.0]));
+        }
+        let before = values(optimiser.best());
+        let weights = values(optimiser.step(4.0, vector([-1.0, 1.0])));
+        let expected = 0.75 * before[0] + 0.25 * weights[0];
+        assert!((values(optimiser.best())[0] - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_long_mean_of_a_short_training_has_nothing_of_its_start() {
+        let config = OptimiserConfig {
+            beta1: 0.0,
+            beta2: 0.0,
+            epsilon: 1.0,
+            weight_decay: 0.0,
+        };
+        let mut optimiser = Optimiser::new(config, 0.0, 0.9995, vector([5.0, 5.0]));
+        optimiser.step(8.0, vector([1.0, 1.0]));
+        let weights = values(optimiser.state().weights.clone());
+        for _ in 1..1600 {
+            optimiser.step(0.0, vector([0.0, 0.0]));
+        }
+        for (mean, weight) in values(optimiser.best()).iter().zip(weights) {
+            assert!((mean - weight).abs() < 1e-5, "{mean} of {weight}");
+        }
     }
 }
