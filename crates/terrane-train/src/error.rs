@@ -195,7 +195,7 @@ pub enum Error {
         height: usize,
     },
     /// A training went astray.
-    #[error("the loss was not finite at step {step}; {}", match last {
+    #[error("the loss or the weights were not finite at step {step}; {}", match last {
         Some(last) => format!("{} holds step {last}, from where `resume` goes on; lower the learning rate or clip the gradient first", checkpoint.display()),
         None => "there is no checkpoint yet; lower the learning rate or clip the gradient".to_owned(),
     })]

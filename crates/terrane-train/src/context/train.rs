@@ -1,8 +1,8 @@
 //! The loop that trains a context model.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
@@ -16,11 +16,10 @@ use crate::context::config::ContextConfig;
 use crate::context::learner::{Canvases, ContextLearner, Upload};
 use crate::context::samples::{Batch, Drawn, draw};
 use crate::data::Dataset;
-use crate::training::Log;
 use crate::training::checkpoint::{self, CHECKPOINT, MODEL};
 use crate::training::differentiation::{self, Differentiation, scatter_fixed};
 use crate::training::optimiser::Optimiser;
-use crate::training::{Progress, Start};
+use crate::training::{Log, Prepared, Progress, Start};
 use crate::{Error, Result};
 
 /// Smaller tiles have an LL band alone, and no subbands to learn from.
@@ -68,15 +67,18 @@ pub fn train(
     let first = optimiser.state().steps;
     let mut log = Log::open(folder, &config.to_toml(), start, first)?;
 
-    let batches = Batches::start(&tiles, side, config, first, device);
+    let mut batches = {
+        let (tiles, config, device) = (Arc::clone(&tiles), config.clone(), device.clone());
+        Prepared::start(&(first..settings.steps), threads(), 1, move |step| {
+            Upload::new(batch(&tiles, side, &config, step), &device)
+        })
+    };
     let before_s = log.elapsed_s;
     let clock = Instant::now();
     let mut waited = Duration::ZERO;
     for step in first..settings.steps {
         let waiting = Instant::now();
-        let Some(batch) = batches.next(step) else {
-            return Err(Error::NoTrainingTiles);
-        };
+        let batch = batches.next();
         waited += waiting.elapsed();
         let (losses, recording) = learner.losses(
             &config.widths,
@@ -104,7 +106,7 @@ pub fn train(
                 differentiation.numbers(tensor).into_scalar::<f32>().into()
             };
             let bits = number(losses.bits);
-            if !bits.is_finite() {
+            if !bits.is_finite() || !optimiser.is_finite() {
                 return Err(Error::NotFinite {
                     step,
                     checkpoint: folder.join(CHECKPOINT),
@@ -192,46 +194,6 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Batches, prepared and sent to the device by all cores; the same for the same step.
-struct Batches {
-    /// One per thread, each of which makes every so many-th batch.
-    receivers: Vec<Receiver<Upload>>,
-    first: usize,
-}
-
-impl Batches {
-    fn start(
-        tiles: &Arc<Vec<Vec<f32>>>,
-        side: usize,
-        config: &ContextConfig,
-        first: usize,
-        device: &Device,
-    ) -> Self {
-        let threads = threads();
-        let receivers = (0..threads)
-            .map(|thread| {
-                let (sender, receiver) = sync_channel(1);
-                let (tiles, config, device) = (tiles.clone(), config.clone(), device.clone());
-                std::thread::spawn(move || {
-                    for step in (first + thread..config.train.steps).step_by(threads) {
-                        let batch = batch(&tiles, side, &config, step);
-                        if sender.send(Upload::new(batch, &device)).is_err() {
-                            return;
-                        }
-                    }
-                });
-                receiver
-            })
-            .collect();
-        Self { receivers, first }
-    }
-
-    fn next(&self, step: usize) -> Option<Upload> {
-        let thread = (step - self.first) % self.receivers.len();
-        self.receivers[thread].recv().ok()
-    }
-}
-
 /// The batch of a step.
 fn batch(tiles: &[Vec<f32>], side: usize, config: &ContextConfig, step: usize) -> Batch {
     let mut random = Random::new(config.seed, step as u64);
@@ -313,7 +275,7 @@ fn in_parallel<T: Sync, U: Send>(items: &[T], make: impl Fn(&T) -> U + Sync) -> 
             .collect();
         threads
             .into_iter()
-            .flat_map(|thread| thread.join().expect("a thread ends with what it made"))
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .collect()
     })
 }
@@ -344,4 +306,31 @@ fn count(codec: &Codec, config: &ContextConfig, tiles: &[Vec<f32>], side: usize)
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::config::{Experiment, preset_text};
+    use crate::fixture::dataset;
+
+    #[test]
+    fn a_training_without_batches_panics_and_leaves_no_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        // No batch has so many windows: the threads that prepare batches panic.
+        let settings = [format!("train.batch={}", 1_u64 << 60)];
+        let text = preset_text("context-fast").unwrap();
+        let Ok(Experiment::Context(config)) = Experiment::parse(text, &settings) else {
+            panic!("the preset is one of the context codec");
+        };
+        let path = folder.path().join("run");
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let device = Device::flex();
+            train(&config, &dataset, &path, Start::New, &device, &mut |_| {})
+        }));
+        assert!(ended.is_err() && !path.join(MODEL).exists());
+    }
 }

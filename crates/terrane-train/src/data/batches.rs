@@ -1,7 +1,7 @@
 //! Batches of training tiles, prepared beside the training; the same for the same step, however it was reached.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use terrane_codec::random::Random;
@@ -9,6 +9,7 @@ use terrane_codec::random::Random;
 use crate::config::DataConfig;
 use crate::data::Dataset;
 use crate::data::Orientation;
+use crate::training::Prepared;
 use crate::{Error, Result};
 
 /// Batches that wait to be used.
@@ -54,9 +55,10 @@ impl Tiles {
         })
     }
 
-    /// The tiles of a step by their numbers, and how each of them lies.
+    /// The tiles of a step by their numbers, and how each of them lies; `order` is that of the step before.
     fn draw(
         &self,
+        order: &mut Order,
         step: usize,
         size: usize,
         config: &DataConfig,
@@ -69,8 +71,7 @@ impl Tiles {
         } else {
             0
         };
-        let mut order: Vec<usize> = (0..self.tiles.len()).collect();
-        Random::new(seed, ORDER | pass).shuffle(&mut order);
+        let order = order.of(pass, self.tiles.len(), seed);
         let first = step % per_pass * size;
         let mut random = Random::new(seed, step as u64);
         (first..first + size)
@@ -95,8 +96,26 @@ impl Tiles {
     }
 }
 
+/// The order of the tiles in one pass, kept for its steps.
+#[derive(Debug, Clone, Default)]
+struct Order {
+    pass: u64,
+    numbers: Vec<usize>,
+}
+
+impl Order {
+    fn of(&mut self, pass: u64, tiles: usize, seed: u64) -> &[usize] {
+        if self.numbers.is_empty() || self.pass != pass {
+            self.pass = pass;
+            self.numbers = (0..tiles).collect();
+            Random::new(seed, ORDER | pass).shuffle(&mut self.numbers);
+        }
+        &self.numbers
+    }
+}
+
 /// The tiles on a device with memory of its own, so that no step waits for their way there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OnDevice {
     side: usize,
     /// `[tiles, side · side]`.
@@ -138,51 +157,26 @@ impl OnDevice {
     }
 }
 
-/// The batches of a training, prepared by a thread of their own.
-#[derive(Debug)]
-pub(crate) struct Batches {
-    receiver: Receiver<Tensor<3>>,
-}
-
-impl Batches {
-    /// Starts preparing the batches of the given steps on the device.
-    pub(crate) fn start(
-        tiles: Arc<Tiles>,
-        steps: std::ops::Range<usize>,
-        size: usize,
-        config: DataConfig,
-        seed: u64,
-        device: &Device,
-    ) -> Self {
-        let shape = [size, tiles.side, tiles.side];
-        let device = device.clone();
-        let (sender, receiver) = sync_channel(AHEAD);
-        std::thread::spawn(move || {
-            let on_device = OnDevice::new(&tiles, &device);
-            for step in steps {
-                let drawn = tiles.draw(step, size, &config, seed);
-                let batch = match &on_device {
-                    Some(tiles) => tiles.gather(&drawn),
-                    None => {
-                        Tensor::from_data(TensorData::new(tiles.gather(&drawn), shape), &device)
-                    }
-                };
-                if sender.send(batch).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { receiver }
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Tensor<3>;
-
-    /// The next batch as a tensor `[batch, side, side]`.
-    fn next(&mut self) -> Option<Tensor<3>> {
-        self.receiver.recv().ok()
-    }
+/// Starts preparing the batches `[batch, side, side]` of the given steps on the device, by a thread of their own.
+pub(crate) fn start(
+    tiles: Arc<Tiles>,
+    steps: Range<usize>,
+    size: usize,
+    config: DataConfig,
+    seed: u64,
+    device: &Device,
+) -> Prepared<Tensor<3>> {
+    let shape = [size, tiles.side, tiles.side];
+    let device = device.clone();
+    let on_device = OnDevice::new(&tiles, &device);
+    let mut order = Order::default();
+    Prepared::start(&steps, 1, AHEAD, move |step| {
+        let drawn = tiles.draw(&mut order, step, size, &config, seed);
+        match &on_device {
+            Some(tiles) => tiles.gather(&drawn),
+            None => Tensor::from_data(TensorData::new(tiles.gather(&drawn), shape), &device),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -209,8 +203,9 @@ mod tests {
     fn a_pass_shows_every_tile_once_in_an_order_of_its_own() {
         let tiles = tiles(12);
         let pass = |from: usize, config: &DataConfig| -> Vec<f32> {
+            let mut order = Order::default();
             (from..from + 3)
-                .flat_map(|step| tiles.gather(&tiles.draw(step, 4, config, 7)))
+                .flat_map(|step| tiles.gather(&tiles.draw(&mut order, step, 4, config, 7)))
                 .collect()
         };
         let (first, second) = (pass(0, &CONFIG), pass(3, &CONFIG));
@@ -235,8 +230,9 @@ mod tests {
         };
         let device = Device::flex();
         let on_device = OnDevice::of(&tiles, &device);
+        let mut order = Order::default();
         for step in 0..20 {
-            let drawn = tiles.draw(step, 5, &CONFIG, 3);
+            let drawn = tiles.draw(&mut order, step, 5, &CONFIG, 3);
             let expected = TensorData::new(tiles.gather(&drawn), [5, 3, 3]);
             assert_eq!(on_device.gather(&drawn).into_data(), expected);
         }
@@ -247,17 +243,30 @@ mod tests {
     fn a_step_has_the_same_batch_however_it_is_reached() {
         let shared = Arc::new(tiles(5));
         let device = Device::flex();
-        let mut whole = Batches::start(Arc::clone(&shared), 0..6, 4, CONFIG, 1, &device);
-        let mut late = Batches::start(shared, 3..6, 4, CONFIG, 1, &device);
-        for _ in 0..3 {
-            whole.next().unwrap();
+        // From the middle of a pass on, too.
+        for first in [3, 5] {
+            let mut whole = start(Arc::clone(&shared), 0..9, 2, CONFIG, 1, &device);
+            let mut late = start(Arc::clone(&shared), first..9, 2, CONFIG, 1, &device);
+            for _ in 0..first {
+                whole.next();
+            }
+            for _ in first..9 {
+                assert_eq!(whole.next().into_data(), late.next().into_data());
+            }
         }
-        for _ in 0..3 {
-            assert_eq!(
-                whole.next().unwrap().into_data(),
-                late.next().unwrap().into_data()
-            );
-        }
-        assert!(whole.next().is_none());
+    }
+
+    #[test]
+    fn a_pass_has_one_order_that_is_made_once() {
+        let mut order = Order::default();
+        let first = order.of(0, 100, 7).to_vec();
+        let address = order.of(0, 100, 7).as_ptr();
+        assert_eq!(order.of(0, 100, 7).as_ptr(), address);
+        // As every step shuffled it anew until 0.1.0: seeds keep their sequences.
+        let mut shuffled: Vec<usize> = (0..100).collect();
+        Random::new(7, ORDER).shuffle(&mut shuffled);
+        assert_eq!(first, shuffled);
+        assert_ne!(order.of(1, 100, 7), first);
+        assert_eq!(order.of(0, 100, 7), first);
     }
 }

@@ -1,7 +1,7 @@
 //! Datasets: rasters are downloaded, cut into tiles and stored, then drawn in batches.
 
 mod augment;
-mod batches;
+pub(crate) mod batches;
 mod catalogue;
 pub mod cutting;
 mod dataset;
@@ -10,6 +10,6 @@ mod links;
 pub mod swissalti3d;
 
 pub(crate) use augment::Orientation;
-pub(crate) use batches::{Batches, Tiles};
+pub(crate) use batches::Tiles;
 pub use dataset::{Dataset, DatasetWriter, Source, SplitStatistics, TileRecord};
 pub use links::LinkError;

@@ -7,6 +7,7 @@ mod learner;
 mod libtorch;
 mod log;
 pub mod optimiser;
+mod prepared;
 mod pth;
 mod schedule;
 pub mod step;
@@ -14,5 +15,6 @@ mod team;
 mod train;
 
 pub(crate) use log::Log;
+pub(crate) use prepared::Prepared;
 pub use schedule::ScheduleConfig;
 pub use train::{Progress, Start, train};

@@ -120,6 +120,12 @@ impl Optimiser {
         self.state.weights.clone()
     }
 
+    /// Whether all weights are numbers.
+    pub(crate) fn is_finite(&self) -> bool {
+        let zero = self.state.weights.clone().mul_scalar(0.0).sum();
+        zero.into_scalar::<f32>() == 0.0
+    }
+
     /// The weights to keep: their running mean where there is one.
     pub(crate) fn best(&self) -> Tensor<1> {
         self.state

@@ -3,6 +3,8 @@
 //! Each has a copy of the network and differentiates the loss of its own tiles; the gradients are added on the first
 //! device, which takes the step, and the others get its weights. One device is a team of one.
 
+use std::panic::resume_unwind;
+
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use terrane_networks::dinov3::Teacher;
@@ -100,9 +102,7 @@ impl<'a> Team<'a> {
             let (loss, gradient) = differentiate(learner, tiles);
             let mut sum = (loss.mul_scalar(weight), gradient.mul_scalar(weight));
             for (thread, weight) in threads {
-                let (loss, gradient) = thread
-                    .join()
-                    .expect("a device's thread ends with its gradient");
+                let (loss, gradient) = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
                 sum.0 = sum.0 + loss.to_device(&self.first).mul_scalar(weight);
                 sum.1 = sum.1 + gradient.to_device(&self.first).mul_scalar(weight);
             }

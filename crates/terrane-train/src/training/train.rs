@@ -11,8 +11,7 @@ use terrane_networks::dinov3::Teacher;
 use terrane_networks::methods::Model;
 
 use crate::config::{Config, ConfigError};
-use crate::data::Dataset;
-use crate::data::{Batches, Tiles};
+use crate::data::{Dataset, Tiles, batches};
 use crate::evaluate::evaluate;
 use crate::tables;
 use crate::training::Log;
@@ -120,7 +119,7 @@ pub fn train(
 
     let first = optimiser.state().steps;
     let tiles = Arc::new(Tiles::load(dataset, &config.data, config.seed)?);
-    let mut batches = Batches::start(
+    let mut batches = batches::start(
         tiles,
         first..settings.steps,
         settings.batch,
@@ -130,10 +129,7 @@ pub fn train(
     );
     let clock = Instant::now();
     for step in first..settings.steps {
-        let Some(batch) = batches.next() else {
-            break;
-        };
-        let (loss, gradient) = team.gradient(&learner, batch, settings.precision);
+        let (loss, gradient) = team.gradient(&learner, batches.next(), settings.precision);
         let rate = settings.schedule.rate(step, settings.steps);
         let weights = optimiser.step(rate, gradient);
         team.broadcast(&weights);
@@ -144,7 +140,7 @@ pub fn train(
             |every: usize| done == settings.steps || (every > 0 && done.is_multiple_of(every));
         if is_due(settings.log_every) || is_due(settings.checkpoint_every) {
             let loss: f64 = loss.into_scalar::<f32>().into();
-            if !loss.is_finite() {
+            if !loss.is_finite() || !optimiser.is_finite() {
                 return Err(Error::NotFinite {
                     step,
                     checkpoint: folder.join(CHECKPOINT),
@@ -267,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn a_training_without_batches_panics_and_leaves_no_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        // No list has so many tiles: the thread that prepares batches panics.
+        let vast = config(&[&format!("train.batch={}", 1_u64 << 60)]);
+        let path = folder.path().join("run");
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            run(&vast, &dataset, &path, Start::New, usize::MAX)
+        }));
+        assert!(ended.is_err() && !path.join(MODEL).exists());
+    }
+
+    #[test]
     fn two_devices_learn_what_one_learns() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = dataset(folder.path());
@@ -377,6 +386,17 @@ mod tests {
             text.contains("not finite at step") && text.contains("lower the learning rate"),
             "{text}"
         );
+        // The loss of the last step is that of the weights before it.
+        let last = config(&[
+            "train.schedule.peak=1e39",
+            "train.schedule.warmup_steps=0",
+            "train.validate_every=0",
+            "train.steps=1",
+        ]);
+        let path = folder.path().join("last");
+        let error = run(&last, &dataset, &path, Start::New, usize::MAX).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+        assert!(!path.join(MODEL).exists() && !path.join(CHECKPOINT).exists());
     }
 
     #[test]
