@@ -7,7 +7,7 @@ use terrane_networks::field::OVERLAP;
 use terrane_networks::methods::{Method, MethodConfig, Model, Overlap, Precision};
 
 use crate::config::Config;
-use crate::data::Dataset;
+use crate::data::{Dataset, Source};
 use crate::measure::{
     self, Derivatives, SeamMeasures, Summary, TileMeasures, measure, measure_analytic,
     measure_seams,
@@ -24,6 +24,13 @@ pub struct Evaluation {
     pub tiles: Vec<usize>,
     /// Their measures; derivatives are analytic where the method has them.
     pub measures: Vec<TileMeasures>,
+    /// The same with derivatives by differences of the decoded heights, as those of the reference are; earlier evaluations have none.
+    #[serde(default)]
+    pub by_differences: Vec<TileMeasures>,
+    /// What the right heights measure with derivatives of 0, which is what the ground itself has of them: whose error is above that
+    /// follows nothing of it. Earlier evaluations have none.
+    #[serde(default)]
+    pub zero: Vec<TileMeasures>,
     /// Boundary and interior of patches, for methods with patches.
     pub seams: Vec<SeamMeasures>,
     /// The same after neighbouring patches were blended, as a file does; earlier evaluations have none.
@@ -38,6 +45,51 @@ impl Evaluation {
     pub fn summary(&self) -> Result<Summary> {
         Ok(measure::mean(&self.measures)?)
     }
+
+    /// The means over the tiles of each raster, in the order in which they first appear.
+    pub fn by_raster(&self, dataset: &Dataset) -> Result<Vec<RasterSummary>> {
+        let mut rasters: Vec<(&Source, Vec<usize>)> = Vec::new();
+        for (index, &tile) in self.tiles.iter().enumerate() {
+            let source = dataset.source(tile);
+            match rasters
+                .iter_mut()
+                .find(|(other, _)| other.file == source.file)
+            {
+                Some((_, tiles)) => tiles.push(index),
+                None => rasters.push((source, vec![index])),
+            }
+        }
+        let means = |(source, tiles): (&Source, Vec<usize>)| {
+            let of = |measures: &[TileMeasures]| -> Result<Summary> {
+                let own = tiles.iter().filter_map(|&index| measures.get(index));
+                let measures: Vec<_> = own.copied().collect();
+                Ok(measure::mean(&measures)?)
+            };
+            Ok(RasterSummary {
+                raster: source.file.clone(),
+                region: source.region.clone(),
+                summary: of(&self.measures)?,
+                by_differences: of(&self.by_differences)?,
+                zero: of(&self.zero)?,
+            })
+        };
+        rasters.into_iter().map(means).collect()
+    }
+}
+
+/// The means over the tiles of a raster, each as [`Evaluation`] has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RasterSummary {
+    /// Name of the file.
+    pub raster: String,
+    /// The region it shows.
+    pub region: String,
+    /// Derivatives are analytic where the method has them.
+    pub summary: Summary,
+    /// Derivatives are differences.
+    pub by_differences: Summary,
+    /// Derivatives are 0.
+    pub zero: Summary,
 }
 
 /// Encodes and decodes tiles and measures them in metres.
@@ -161,18 +213,25 @@ impl Evaluation {
                 .iter()
                 .map(|&value| map.metres(value))
                 .collect();
+            let with = |heights: &[f32], [row, column, laplacian]: [&[f32]; 3]| {
+                let derivatives = Derivatives {
+                    gradient_y_m_per_px: row,
+                    gradient_x_m_per_px: column,
+                    laplacian_m_per_px2: laplacian,
+                };
+                measure_analytic(reference, heights, derivatives, side, side)
+            };
+            let by_differences = measure(reference, &decoded, side, side)?;
             self.measures.push(match &jet {
                 Some((row, column, laplacian)) => {
                     let (row, column, laplacian) = (scaled(row), scaled(column), scaled(laplacian));
-                    let derivatives = Derivatives {
-                        gradient_y_m_per_px: &row,
-                        gradient_x_m_per_px: &column,
-                        laplacian_m_per_px2: &laplacian,
-                    };
-                    measure_analytic(reference, &decoded, derivatives, side, side)?
+                    with(&decoded, [&row, &column, &laplacian])?
                 }
-                None => measure(reference, &decoded, side, side)?,
+                None => by_differences,
             });
+            self.by_differences.push(by_differences);
+            let zero = vec![0.0_f32; pixels];
+            self.zero.push(with(reference, [&zero, &zero, &zero])?);
             if let Some(patch) = patch {
                 self.seams
                     .push(measure_seams(reference, &decoded, side, side, patch)?);
@@ -200,4 +259,66 @@ pub fn numbers_of<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
         .map_err(|error| Error::Device {
             reason: error.to_string(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn derivatives_are_measured_in_both_conventions_and_beside_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = fixture::dataset(folder.path());
+        let config = fixture::config(&[]);
+        let device = Device::flex();
+        let model = config.method.init(config.seed, &device);
+        let tiles: Vec<usize> = (0..dataset.tiles().len()).collect();
+        let evaluation = evaluate(&model, &config, &dataset, &tiles, &device).unwrap();
+        assert!(evaluation.is_analytic);
+        for (index, &tile) in tiles.iter().enumerate() {
+            let (analytic, differences, zero) = (
+                evaluation.measures[index],
+                evaluation.by_differences[index],
+                evaluation.zero[index],
+            );
+            assert_eq!(analytic.rmse_m, differences.rmse_m);
+            assert_ne!(
+                analytic.laplacian_rmse_m_per_px2,
+                differences.laplacian_rmse_m_per_px2
+            );
+            // The ground's own slopes: those of a level plane, by differences.
+            let heights = dataset.heights(tile).unwrap();
+            let level = measure(&heights, &vec![0.0; heights.len()], 32, 32).unwrap();
+            assert_eq!(zero.gradient_rmse_m_per_px, level.gradient_rmse_m_per_px);
+            assert_eq!(
+                zero.laplacian_rmse_m_per_px2,
+                level.laplacian_rmse_m_per_px2
+            );
+        }
+        let rasters = evaluation.by_raster(&dataset).unwrap();
+        let names: Vec<_> = rasters
+            .iter()
+            .map(|raster| raster.raster.as_str())
+            .collect();
+        assert_eq!(names, ["train.tif", "val.tif"]);
+        assert!(rasters.iter().all(|raster| raster.summary.tiles == 4));
+        let whole = evaluation.summary().unwrap().mean.psnr_db;
+        let mean = (rasters[0].summary.mean.psnr_db + rasters[1].summary.mean.psnr_db) / 2.0;
+        assert!((whole - mean).abs() < 1e-9, "{whole} {mean}");
+    }
+
+    #[test]
+    fn networks_without_derivatives_of_their_own_have_differences_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = fixture::dataset(folder.path());
+        let text = include_str!("presets/huvr-small.toml");
+        let settings = ["method.side=32", "method.patch=8"].map(str::to_owned);
+        let config = Config::parse(text, &settings).unwrap();
+        let device = Device::flex();
+        let model = config.method.init(config.seed, &device);
+        let evaluation = evaluate(&model, &config, &dataset, &[0, 5], &device).unwrap();
+        assert!(!evaluation.is_analytic);
+        assert_eq!(evaluation.measures, evaluation.by_differences);
+    }
 }

@@ -51,8 +51,8 @@ fn evaluation(psnr_db: f64) -> Evaluation {
             .map(|index| tile(psnr_db, 20.0 + index as f64))
             .collect(),
         seams: vec![seams; TILES],
-        blended_seams: Vec::new(),
         is_analytic: true,
+        ..Evaluation::default()
     }
 }
 
