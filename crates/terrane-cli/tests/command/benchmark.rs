@@ -7,7 +7,7 @@ use crate::{complaint, json, stdout, terrane};
 const TABLES: [&str; 6] = ["headline", "flops", "ptq", "boundary", "regimes", "codecs"];
 
 /// Tiles of 64 pixels, two rasters of which are to train on and to test with.
-fn dataset(folder: &Path, name: &str, seeds: [&str; 2]) {
+pub(crate) fn dataset(folder: &Path, name: &str, seeds: [&str; 2]) {
     let rasters = format!("{name}-rasters");
     std::fs::create_dir(folder.join(&rasters)).unwrap();
     for (file, seed) in ["a.tif", "b.tif"].into_iter().zip(seeds) {

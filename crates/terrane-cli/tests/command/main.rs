@@ -14,6 +14,7 @@ mod messages;
 mod models;
 mod outputs;
 mod overviews;
+mod paper;
 mod querying;
 mod ranges;
 mod served;
