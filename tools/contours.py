@@ -1,7 +1,11 @@
 """Contour lines of `terrane contour` beside those of `gdal_contour`.
 
-    python3 tools/contours.py check target/release/terrane            # counts of lines, heights of points, ends of lines
-    python3 tools/contours.py time target/release/terrane dem.tif     # both on a raster of yours
+    python3 tools/contours.py check target/release/terrane             # counts of lines, heights of points, ends of lines
+    python3 tools/contours.py simple target/release/terrane dem.tif…   # lines as written that cross or touch, and their heights
+    python3 tools/contours.py time target/release/terrane dem.tif      # both on a raster of yours
+
+`simple` reads what is written in every format and system (pip install pyogrio shapely), and fails where shapely finds a line that is not
+simple, two lines that have a point in common, or a point off its height by more than 1 mm and what 0.1 mm across makes on the slope there.
 
 The check makes a smooth terrain by itself, waves of 40 pixels and more: where lines are pixels apart, two tracers can only find the same.
 On rough ground they may join two lines through a saddle otherwise, since terrane asks its surface and gdal_contour the mean of four
@@ -103,6 +107,85 @@ def check(terrane: str) -> None:
             sys.exit("a line ends inside the raster")
 
 
+#: Metres between lines that are to be simple.
+INTERVALS = 1, 5, 10
+#: Vertices of the pieces that lines are compared in, and of those whose heights are asked for.
+PIECE, ASKED = 16, 20_000
+#: Metres that a point may be off its height, and across.
+OFF, ACROSS = 1e-3, 1e-4
+
+
+def touching(path: Path) -> tuple[int, int, int, int]:
+    """How many lines of a file there are, their points, those that are not simple, and pairs of lines that have a point in common."""
+    import numpy as np
+    import pyogrio
+    import shapely
+
+    lines = shapely.from_wkb(pyogrio.raw.read(path, columns=[])[2])
+    points, of = shapely.get_coordinates(lines, return_index=True)
+    not_simple = int((~shapely.is_simple(lines)).sum())
+    # Long lines fill half of the raster each; pieces of a few vertices are compared with what is near alone.
+    starts = np.searchsorted(of, np.arange(len(lines)))
+    place = np.arange(len(of)) - starts[of]
+    first = place % PIECE == 0
+    inner = first & (place > 0)
+    ends = np.nonzero(inner)[0]
+    coordinates = np.insert(points, ends, points[ends], axis=0)
+    piece = np.insert(np.cumsum(first) - 1, ends, np.cumsum(first)[ends] - 2)
+    kept = np.bincount(piece)[piece] > 1
+    coordinates, piece = coordinates[kept], np.unique(piece[kept], return_inverse=True)[1]
+    owner = np.insert(of, ends, of[ends])[kept]
+    pieces = shapely.linestrings(coordinates, indices=piece)
+    owner = owner[np.searchsorted(piece, np.arange(len(pieces)))]
+    left, right = shapely.STRtree(pieces).query(pieces, predicate="intersects")
+    pairs = {(a, b) for a, b in zip(owner[left], owner[right], strict=True) if a < b}
+    return len(lines), len(points), not_simple, len(pairs)
+
+
+def worst_height(terrane: str, terrain: Path, path: Path) -> float:
+    """By how much the farthest vertex is off its height, in parts of what it may be."""
+    import math
+
+    import pyogrio
+    import shapely
+
+    _, _, lines, (heights,) = pyogrio.raw.read(path, columns=["height_m"])
+    points, of = shapely.get_coordinates(shapely.from_wkb(lines), return_index=True)
+    step = max(1, len(points) // ASKED)
+    asked = path.with_suffix(".csv")
+    with asked.open("w") as file:
+        csv.writer(file).writerows([("x", "y"), *points[::step].tolist()])
+    found = json.loads(run(terrane, "query", terrain, "--points", asked, "--json"))
+    worst = 0.0
+    for sample, height in zip(found, heights[of[::step]], strict=True):
+        across = ACROSS * math.tan(math.radians(sample["slope_degrees"]))
+        worst = max(worst, abs(sample["height_m"] - height) / (OFF + across))
+    return worst
+
+
+def simple(terrane: str, rasters: list[str]) -> None:
+    wrong = 0
+    for raster in rasters:
+        with tempfile.TemporaryDirectory() as folder:
+            terrain = Path(folder) / "x.trn"
+            run(terrane, "encode", raster, terrain, "--lossless")
+            for interval in INTERVALS:
+                for name, crs in [("own.fgb", "own"), ("map.fgb", "EPSG:4326"), ("own.geojson", "own"), ("map.geojson", "EPSG:4326")]:
+                    path = Path(folder) / name
+                    words = [terrane, "contour", terrain, path, "--interval", interval, "--crs", crs, "--overwrite"]
+                    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+                    if done.returncode:
+                        print(f"{Path(raster).name} {interval} m {name}: {done.stderr.strip()}")
+                        continue
+                    count, points, bad, pairs = touching(path)
+                    off = worst_height(terrane, terrain, path) if name == "own.fgb" else 0.0
+                    wrong += bad + pairs + (off > 1)
+                    heights = f", heights off by {off:.3f} of what they may be" if name == "own.fgb" else ""
+                    print(f"{Path(raster).name} {interval} m {name}: {count} lines, {points} points, {bad} not simple, {pairs} pairs touch{heights}", flush=True)
+    if wrong:
+        sys.exit(f"{wrong} times wrong")
+
+
 def timed(*command: object) -> float:
     started = time.perf_counter()
     run(*command)
@@ -129,6 +212,8 @@ def main() -> None:
     match sys.argv[1:]:
         case ["check", terrane]:
             check(terrane)
+        case ["simple", terrane, _, *_]:
+            simple(terrane, sys.argv[3:])
         case ["time", terrane, raster]:
             compare(terrane, raster)
         case _:

@@ -77,9 +77,9 @@ impl From<TileError> for Failure {
         match error {
             TileError::Late => Self::late(),
             TileError::TooCoarse => Self::missing(error.to_string()),
-            TileError::Levels(_) | TileError::TooManyLines { .. } => {
-                Self::bad(error.to_string().replace('`', ""))
-            }
+            TileError::Levels(_)
+            | TileError::FinerThanFile { .. }
+            | TileError::TooManyLines { .. } => Self::bad(error.to_string().replace('`', "")),
             error => Self::broken(&error),
         }
     }

@@ -1,6 +1,7 @@
 //! The contour lines of a file, on its map.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use terrane_codec::parallel::in_parallel;
 use terrane_codec::tiling::Tiling;
@@ -9,12 +10,19 @@ use terrane_geo::{Affine, GroundScale};
 
 use super::field::TokenField;
 use super::strips::Strips;
-use super::{Cells, Joiner, Levels, Line, Point, trace};
+use super::{Cells, Chain, Field, Joiner, Levels, Line, Point, Tracing};
 use crate::georeferencing::georeference;
 use crate::{Error, Result};
 
 /// Cells across a block that one thread traces.
 const BLOCK: usize = 256;
+/// Metres on the ground that lines keep from each other: half of what a point may be off across. In pixels, not more than
+/// anybody sees and not less than numbers tell apart.
+const GAP_M: f64 = 5e-5;
+const GAPS: [f64; 2] = [1e-8, 1e-3];
+/// Memory of a point while its block is traced, and of one in a line.
+const TRACED_BYTES: u64 = (2 * size_of::<Point>() + 2 * size_of::<usize>()) as u64;
+const LINE_BYTES: u64 = 2 * size_of::<Point>() as u64;
 /// Metres by which heights may lie beyond what a file states: a surface swings between pixels.
 const BEYOND_M: f64 = 1.0;
 
@@ -58,15 +66,9 @@ impl Contouring {
         found: &mut dyn FnMut(ContourLine) -> Result<()>,
     ) -> Result<()> {
         let part = Part::new(self, terrain)?;
-        let Part {
-            cells,
-            tiling,
-            levels,
-            surface,
-            ..
-        } = &part;
-        let mut joiner = Joiner::new(levels.clone());
-        let mut strips = Strips::new(terrain, self.level, cells, *tiling, jobs)?;
+        let Part { cells, gap, .. } = &part;
+        let mut joiner = Joiner::new(part.levels.clone(), *gap);
+        let mut strips = Strips::new(terrain, self.level, cells, part.tiling, jobs)?;
         let strip_bytes = strips.bytes();
         let all = cells.columns();
         let blocks: Vec<Range<usize>> = all
@@ -75,7 +77,7 @@ impl Contouring {
             .map(|start| start..(start + BLOCK).min(all.end))
             .collect();
         // Pixels are at hand, but a network's tiles are decoded again for its surface.
-        let threads = if surface.is_some() {
+        let threads = if part.surface.is_some() {
             terrain.decoders(jobs)?
         } else {
             jobs
@@ -83,27 +85,33 @@ impl Contouring {
         let total = cells.rows().len() as u64;
         while let Some((rows, pixels)) = strips.advance()? {
             let done = (rows.end - cells.rows().start) as u64;
-            let traced = in_parallel(blocks.len(), threads, &|index| {
-                let columns = blocks[index].clone();
-                if let Some(surface) = surface {
-                    let field = TokenField { surface, pixels };
-                    return trace(&field, cells, columns, rows.clone(), levels);
-                }
-                let Ok(chains) = trace(pixels, cells, columns, rows.clone(), levels);
-                Ok(chains)
-            })?;
-            for chain in traced.into_iter().flatten() {
-                if let Some(line) = joiner.add(chain) {
-                    part.give(line, found)?;
+            // What one round of threads finds is in memory together, with the lines that go on elsewhere.
+            for blocks in blocks.chunks(threads.max(1)) {
+                let open = (joiner.open_points() as u64).saturating_mul(LINE_BYTES);
+                let memory = Memory {
+                    terrain,
+                    taken: strip_bytes.saturating_add(open),
+                    points: AtomicU64::new(0),
+                };
+                let traced = in_parallel(blocks.len(), threads, &|index| {
+                    let (columns, rows) = (blocks[index].clone(), rows.clone());
+                    match &part.surface {
+                        Some(surface) => {
+                            let field = TokenField { surface, pixels };
+                            part.block(&field, columns, rows, &memory)?
+                        }
+                        None => {
+                            let Ok(chains) = part.block(pixels, columns, rows, &memory);
+                            chains
+                        }
+                    }
+                })?;
+                for chain in traced.into_iter().flatten() {
+                    if let Some(line) = joiner.add(chain) {
+                        part.give(line, found)?;
+                    }
                 }
             }
-            // Lines that go on below stay in memory until they are complete.
-            let open = (joiner.open_points() as u64).saturating_mul(2 * size_of::<Point>() as u64);
-            terrain.memory().check(
-                "so many contour lines that are not complete yet",
-                open.saturating_add(strip_bytes),
-                "take a larger `interval`, a part with `bbox` or a coarser `level`, or ",
-            )?;
             progress(done, total)?;
         }
         for line in joiner.rest() {
@@ -131,12 +139,39 @@ impl ContourLine {
     }
 }
 
+/// The memory that blocks take while they are traced.
+struct Memory<'a> {
+    terrain: &'a Terrain,
+    /// Bytes of what else is there.
+    taken: u64,
+    /// Points of all blocks.
+    points: AtomicU64,
+}
+
+impl Memory<'_> {
+    /// Counts points that are about to be found; an error where they are too many.
+    fn take(&self, count: usize) -> std::result::Result<(), terrane_codec::Error> {
+        let before = self.points.fetch_add(count as u64, Ordering::Relaxed);
+        let points = before.saturating_add(count as u64);
+        self.terrain.memory().check(
+            "so many contour lines at a time",
+            points
+                .saturating_mul(TRACED_BYTES)
+                .saturating_add(self.taken),
+            "take a larger `interval`, a part with `bbox` or a coarser `level`, or ",
+        )?;
+        Ok(())
+    }
+}
+
 /// The part of a file that lines are traced in.
 struct Part<'a> {
     contouring: Contouring,
     cells: Cells,
     tiling: Tiling,
     levels: Levels,
+    /// Pixels that lines keep from each other.
+    gap: f64,
     /// Where the surface is not the kernel's.
     surface: Option<Surface<'a>>,
     /// From pixels of the level to the map.
@@ -174,6 +209,8 @@ impl<'a> Part<'a> {
             None => Cells::whole(width, height),
             Some(bbox) => cells_of(&affine, (width, height), bbox)?,
         };
+        let scale = GroundScale::of(&own.crs)?;
+        let pixel_m = scale.pixel_m(&affine, (width, height));
         let has_networks = level == 0 && header.method.has_tokens();
         Ok(Self {
             contouring: *contouring,
@@ -184,10 +221,33 @@ impl<'a> Part<'a> {
                 side: header.pyramid.side().into(),
             },
             levels,
+            gap: (GAP_M / pixel_m).clamp(GAPS[0], GAPS[1]),
             surface: has_networks.then(|| terrain.surface()).transpose()?,
             affine,
-            scale: GroundScale::of(&own.crs)?,
+            scale,
         })
+    }
+
+    /// The lines of a block; an error where memory does not hold them.
+    fn block<F: Field>(
+        &self,
+        field: &F,
+        columns: Range<usize>,
+        rows: Range<usize>,
+        memory: &Memory,
+    ) -> std::result::Result<std::result::Result<Vec<Chain>, terrane_codec::Error>, F::Error> {
+        let tracing = Tracing {
+            field,
+            cells: &self.cells,
+            levels: &self.levels,
+            gap: self.gap,
+        };
+        let mut refused = None;
+        let chains = tracing.block(columns, rows, &mut |count| {
+            refused = memory.take(count).err();
+            refused.is_none()
+        })?;
+        Ok(refused.map_or(Ok(chains.unwrap_or_default()), Err))
     }
 
     /// Hands a line on, on the map, where it is long enough.

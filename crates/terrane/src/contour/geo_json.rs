@@ -10,9 +10,10 @@ use crate::Result;
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 1 << 16;
-/// Decimals of degrees and of other units: a tenth of a millimetre.
-const DECIMALS_OF_DEGREES: usize = 9;
-const DECIMALS: usize = 4;
+/// Decimals of degrees and of other units: a micrometre, since lines may be so near to each other that a tenth of a
+/// millimetre would make them touch.
+const DECIMALS_OF_DEGREES: usize = 11;
+const DECIMALS: usize = 6;
 
 /// A file that is being written.
 pub(super) struct GeoJson {

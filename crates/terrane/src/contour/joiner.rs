@@ -5,6 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use super::trace::{Chain, Crossing, End};
 use super::{Levels, Point};
 
+/// A ring around a corner of cells that has its height keeps one gap from it, so that it is two across; and a little
+/// for rounding.
+const AROUND_A_POINT: f64 = 2.001;
+
 /// A contour line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
@@ -27,6 +31,7 @@ impl Line {
 #[derive(Debug)]
 pub struct Joiner {
     levels: Levels,
+    gap: f64,
     /// Lines that go on somewhere.
     open: HashMap<usize, Open>,
     starts: HashMap<Crossing, usize>,
@@ -44,10 +49,11 @@ struct Open {
 }
 
 impl Joiner {
-    /// Nothing yet.
-    pub fn new(levels: Levels) -> Self {
+    /// Nothing yet; lines were traced so many pixels from each other.
+    pub fn new(levels: Levels, gap: f64) -> Self {
         Self {
             levels,
+            gap,
             open: HashMap::new(),
             starts: HashMap::new(),
             ends: HashMap::new(),
@@ -125,13 +131,14 @@ impl Joiner {
             .collect()
     }
 
-    /// A complete line; `None` where all of it is one point, as at the tip of a summit that has the height itself.
+    /// A complete line; `None` where all of it lies around one point, as around a summit that has the height itself.
     fn finished(&self, line: Open) -> Option<Line> {
-        let is_ring = line.start == End::Ring;
-        let mut points = Vec::from(line.points);
-        points.dedup();
-        let is_seen = points.len() >= if is_ring { 4 } else { 2 };
-        is_seen.then(|| Line {
+        let points = Vec::from(line.points);
+        let first = *points.first()?;
+        let is_near = |point: &Point| {
+            (0..2).all(|axis| (point[axis] - first[axis]).abs() <= AROUND_A_POINT * self.gap)
+        };
+        (!points.iter().all(is_near)).then(|| Line {
             number: line.number,
             height: self.levels.height(line.number),
             points,

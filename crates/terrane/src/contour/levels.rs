@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// No terrain needs more lines above each other; a hostile file or a slip of the hand would.
-const MAX_LEVELS: f64 = 1e5;
+/// From the deepest sea to the highest summit metre by metre; a hostile file or a slip of the hand would need more.
+const MAX_LEVELS: f64 = 2e4;
 
 /// What is wrong with heights of lines.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -78,18 +78,17 @@ impl Levels {
         self.base + number as f64 * self.interval
     }
 
-    /// The numbers of the heights above one and not above another: those that pass between such corners.
-    pub fn between(&self, low: f64, high: f64) -> RangeInclusive<i64> {
-        let number = |height: f64| {
-            // A quotient may be rounded across a number.
-            let guess = ((height - self.base) / self.interval).floor() as i64;
-            (guess.saturating_sub(1)..=guess.saturating_add(1))
-                .rev()
-                .find(|&number| self.height(number) <= height)
-                .unwrap_or(guess)
-        };
-        let (first, last) = (number(low).saturating_add(1), number(high));
-        first.max(*self.numbers.start())..=last.min(*self.numbers.end())
+    /// The number of the highest of them that is not above a height, so that ground that has a level's height exactly
+    /// counts as above it; one less than the first where all are above.
+    pub fn number_below(&self, height: f64) -> i64 {
+        // A quotient may be rounded across a number.
+        let guess = ((height - self.base) / self.interval).floor() as i64;
+        let number = (guess.saturating_sub(1)..=guess.saturating_add(1))
+            .rev()
+            .find(|&number| self.height(number) <= height);
+        number
+            .unwrap_or(guess)
+            .clamp(self.numbers.start().saturating_sub(1), *self.numbers.end())
     }
 }
 
@@ -120,8 +119,9 @@ mod tests {
         let levels = Levels::new(0.0, 0.1, [-50.0, 50.0]).unwrap();
         for number in -400..400 {
             let height = levels.height(number);
-            assert_eq!(levels.between(height - 0.05, height), number..=number);
-            assert!(levels.between(height, height + 0.05).is_empty(), "{number}");
+            assert_eq!(levels.number_below(height - 0.05), number - 1);
+            assert_eq!(levels.number_below(height), number);
+            assert_eq!(levels.number_below(height + 0.05), number);
         }
     }
 

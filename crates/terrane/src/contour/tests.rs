@@ -7,10 +7,12 @@ use terrane_codec::tiling::Tiling;
 use terrane_codec::Terrain;
 use terrane_geo::{Affine, Crs, Georeference, Grid, MemoryRaster, SampleType, Storage};
 
-use super::{Cells, ContourLine, Contouring, Field, Joiner, Levels, Line, Point, trace};
+use super::{Cells, ContourLine, Contouring, Field, Joiner, Levels, Line, Point, Tracing};
 use crate::{Error, Settings, Target, fixture};
 
 const SIDE: usize = 16;
+/// Pixels that lines keep from each other.
+const GAP: f64 = 1e-4;
 
 /// Pixels of a function of column and row, counted at centres; NaN where there is no data. Tiles without any data are
 /// absent, and other gaps filled as a tile's are.
@@ -48,15 +50,21 @@ fn pixels(width: usize, height: usize, f: impl Fn(f64, f64) -> f64) -> Pixels<f6
 /// All lines, traced in blocks of so many cells.
 fn lines(pixels: &Pixels<f64>, cells: &Cells, interval: f64, block: usize) -> Vec<Line> {
     let levels = Levels::new(0.0, interval, [-1e4, 1e4]).unwrap();
-    let mut joiner = Joiner::new(levels.clone());
+    let mut joiner = Joiner::new(levels.clone(), GAP);
     let mut lines = Vec::new();
+    let tracing = Tracing {
+        field: pixels,
+        cells,
+        levels: &levels,
+        gap: GAP,
+    };
     let part = |start: usize, end: usize| start..(start + block).min(end);
     for row in cells.rows().step_by(block) {
         for column in cells.columns().step_by(block) {
             let columns = part(column, cells.columns().end);
             let rows = part(row, cells.rows().end);
-            let Ok(chains) = trace(pixels, cells, columns, rows, &levels);
-            for chain in chains {
+            let Ok(chains) = tracing.block(columns, rows, &mut |_| true);
+            for chain in chains.unwrap() {
                 lines.extend(joiner.add(chain));
             }
         }

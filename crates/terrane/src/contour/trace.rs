@@ -1,13 +1,15 @@
 //! Lines through a block of cells.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use super::vertex::{add_between, crossing, saddle};
+use super::rectangle::{Cut, MAX_CUTS, Rectangle, Side};
+use super::vertex::{Node, add_crossings, is_bent, saddle};
 use super::{Cells, Field, Levels, Point};
 
-/// Points nearer to the one before, in pixels, are left out.
-const MIN_DISTANCE: f64 = 1e-3;
+/// Where to cut a rectangle through a chord that bends too much, in parts of the chord: nearest to its middle first.
+const CUTS: [f64; 5] = [0.5, 0.4, 0.6, 0.3, 0.7];
+/// What follows the last point of a chain.
+const NOTHING: usize = usize::MAX;
 
 /// Where a line crosses the edge of a cell, which it does once at each height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,232 +47,356 @@ pub struct Chain {
     pub end: End,
 }
 
-/// From one edge of a cell to another, with the higher ground on the right.
-struct Segment {
-    from: Crossing,
-    to: Crossing,
+/// What lines are traced of.
+#[derive(Debug)]
+pub struct Tracing<'a, F> {
+    /// The surface.
+    pub field: &'a F,
+    /// The cells of its part.
+    pub cells: &'a Cells,
+    /// The heights of the lines.
+    pub levels: &'a Levels,
+    /// Pixels that lines keep from each other and from the corners of cells.
+    pub gap: f64,
 }
 
-/// The lines of a block of cells.
-pub fn trace<F: Field>(
-    field: &F,
-    cells: &Cells,
-    columns: Range<usize>,
-    rows: Range<usize>,
-    levels: &Levels,
-) -> Result<Vec<Chain>, F::Error> {
-    let block = Block::new(field, cells, columns, rows)?;
-    let segments = block.segments(levels)?;
-    let next: HashMap<Crossing, usize> = segments
-        .iter()
-        .enumerate()
-        .map(|(index, segment)| (segment.from, index))
-        .collect();
-    let mut is_led_to = vec![false; segments.len()];
-    for segment in &segments {
-        if let Some(&following) = next.get(&segment.to) {
-            is_led_to[following] = true;
-        }
+impl<F: Field> Tracing<'_, F> {
+    /// The lines of a block of cells. `may_hold` is told of every so many points more before they are found; `None`
+    /// where it said no.
+    pub fn block(
+        &self,
+        columns: Range<usize>,
+        rows: Range<usize>,
+        may_hold: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<Option<Vec<Chain>>, F::Error> {
+        let mut block = Block::new(self, columns, rows, may_hold)?;
+        Ok(block.trace()?.then(|| block.chains()))
     }
-    let mut is_used = vec![false; segments.len()];
-    let mut chains = Vec::new();
-    // Lines that enter the block first: what is left then are rings.
-    let entering = (0..segments.len()).filter(|&index| !is_led_to[index]);
-    for first in entering.chain(0..segments.len()) {
-        if is_used[first] {
-            continue;
-        }
-        let start = segments[first].from;
-        let height = levels.height(start.number);
-        let mut points = vec![block.point(start, height)?];
-        let mut index = first;
-        let end = loop {
-            is_used[index] = true;
-            let end = segments[index].to;
-            let to = if end == start {
-                points[0]
-            } else {
-                block.point(end, height)?
-            };
-            let from = points[points.len() - 1];
-            add_between(field, height, from, to, &mut points)?;
-            match next.get(&end) {
-                Some(&following) if !is_used[following] => index = following,
-                _ => break end,
-            }
-        };
-        thin(&mut points);
-        let is_ring = end == start;
-        let end_of = |crossing| {
-            if is_ring {
-                End::Ring
-            } else if block.goes_on(crossing) {
-                End::Open(crossing)
-            } else {
-                End::Edge
-            }
-        };
-        chains.push(Chain {
-            number: start.number,
-            points,
-            start: end_of(start),
-            end: end_of(end),
-        });
-    }
-    Ok(chains)
 }
 
-/// Leaves out points that are hardly farther than the one before; the first and the last stay.
-fn thin(points: &mut Vec<Point>) {
-    let Some(&last) = points.last() else {
-        return;
-    };
-    let is_near = |a: Point, b: Point| (a[0] - b[0]).hypot(a[1] - b[1]) < MIN_DISTANCE;
-    points.dedup_by(|next, kept| is_near(*next, *kept));
-    while points.len() > 1 && points.last().is_some_and(|&point| is_near(point, last)) {
-        points.pop();
+/// The edge of a cell, with as many crossings as there are levels between its ends.
+struct Edge {
+    column: usize,
+    row: usize,
+    is_down: bool,
+    /// The index of its first crossing.
+    first: usize,
+    /// The numbers of its ends.
+    numbers: [i64; 2],
+}
+
+impl Edge {
+    fn count(&self) -> usize {
+        self.numbers[0].abs_diff(self.numbers[1]) as usize
     }
-    points.push(last);
+
+    fn crossing(&self, place: usize) -> Crossing {
+        let [from, to] = self.numbers;
+        let place = place as i64;
+        Crossing {
+            column: self.column,
+            row: self.row,
+            is_down: self.is_down,
+            number: if from < to {
+                from + 1 + place
+            } else {
+                from - place
+            },
+        }
+    }
 }
 
 /// A block of cells with the heights of its nodes, and of those around it.
-struct Block<'a, F> {
-    field: &'a F,
-    cells: &'a Cells,
+struct Block<'a, 'b, F> {
+    tracing: &'a Tracing<'a, F>,
     columns: Range<usize>,
     rows: Range<usize>,
     /// The first node whose height is here, and how many there are in a row.
     first: (usize, usize),
     width: usize,
-    /// NaN where there is no data.
-    heights: Vec<f64>,
+    /// Heights with their numbers; NaN where there is no data.
+    nodes: Vec<(f64, i64)>,
+    may_hold: &'b mut dyn FnMut(usize) -> bool,
+    /// Edges of cells that lines cross, in the order of their crossings.
+    edges: Vec<Edge>,
+    /// All crossings, of edges and of cuts.
+    points: Vec<Point>,
+    /// The index of the crossing that follows each, and whether one leads to it.
+    next: Vec<usize>,
+    is_led_to: Vec<bool>,
 }
 
-impl<'a, F: Field> Block<'a, F> {
+impl<'a, 'b, F: Field> Block<'a, 'b, F> {
     fn new(
-        field: &'a F,
-        cells: &'a Cells,
+        tracing: &'a Tracing<'a, F>,
         columns: Range<usize>,
         rows: Range<usize>,
+        may_hold: &'b mut dyn FnMut(usize) -> bool,
     ) -> Result<Self, F::Error> {
+        let Tracing {
+            field,
+            cells,
+            levels,
+            ..
+        } = tracing;
         // The cells around the block say whether lines go on there.
-        let nodes = |block: &Range<usize>, all: Range<usize>| {
+        let around = |block: &Range<usize>, all: Range<usize>| {
             block.start.saturating_sub(1).max(all.start)..(block.end + 2).min(all.end + 1)
         };
-        let node_columns = nodes(&columns, cells.columns());
-        let node_rows = nodes(&rows, cells.rows());
-        let mut heights = Vec::with_capacity(node_columns.len() * node_rows.len());
+        let node_columns = around(&columns, cells.columns());
+        let node_rows = around(&rows, cells.rows());
+        let mut nodes = Vec::with_capacity(node_columns.len() * node_rows.len());
         for row in node_rows.clone() {
             for column in node_columns.clone() {
                 let height = match cells.pixel(column, row) {
                     Some(pixel) => field.centre(pixel)?,
                     None => field.height(cells.node(column, row))?,
                 };
-                heights.push(height.unwrap_or(f64::NAN));
+                let height = height.unwrap_or(f64::NAN);
+                nodes.push((height, levels.number_below(height)));
             }
         }
         Ok(Self {
-            field,
-            cells,
+            tracing,
             columns,
             rows,
             first: (node_columns.start, node_rows.start),
             width: node_columns.len(),
-            heights,
+            nodes,
+            may_hold,
+            edges: Vec::new(),
+            points: Vec::new(),
+            next: Vec::new(),
+            is_led_to: Vec::new(),
         })
     }
 
-    fn height(&self, column: usize, row: usize) -> f64 {
-        self.heights[(row - self.first.1) * self.width + column - self.first.0]
+    fn node(&self, column: usize, row: usize) -> Node {
+        let (height, number) =
+            self.nodes[(row - self.first.1) * self.width + column - self.first.0];
+        Node {
+            at: self.tracing.cells.node(column, row),
+            height,
+            number,
+        }
     }
 
-    /// Heights of a cell's corners, clockwise from the first; `None` where one has no data.
-    fn corners(&self, column: usize, row: usize) -> Option<[f64; 4]> {
-        let corners = [(0, 0), (1, 0), (1, 1), (0, 1)];
-        let heights = corners.map(|(x, y)| self.height(column + x, row + y));
-        (!heights.iter().any(|height| height.is_nan())).then_some(heights)
+    /// Whether all corners of a cell, which is in the block or beside it, have data.
+    fn has_data(&self, column: usize, row: usize) -> bool {
+        let first = (row - self.first.1) * self.width + column - self.first.0;
+        let corners = [first, first + 1, first + self.width, first + self.width + 1];
+        !corners.iter().any(|&corner| self.nodes[corner].0.is_nan())
     }
 
-    fn segments(&self, levels: &Levels) -> Result<Vec<Segment>, F::Error> {
-        let mut segments = Vec::new();
-        for row in self.rows.clone() {
-            for column in self.columns.clone() {
-                let Some(corners) = self.corners(column, row) else {
-                    continue;
+    /// Finds all crossings and joins them; whether all of them may be held.
+    fn trace(&mut self) -> Result<bool, F::Error> {
+        let columns = self.columns.clone();
+        let is_inside = |column: usize| columns.contains(&column);
+        let mut above = Vec::new();
+        for row in self.rows.start..=self.rows.end {
+            let (has_above, has_below) = (row > self.rows.start, row < self.rows.end);
+            let mut below = Vec::with_capacity(columns.len());
+            for column in columns.clone() {
+                let is_used = has_above && self.has_data(column, row - 1)
+                    || has_below && self.has_data(column, row);
+                let Some(side) = self.edge(column, row, false, is_used)? else {
+                    return Ok(false);
                 };
-                let low = corners.into_iter().fold(f64::INFINITY, f64::min);
-                let high = corners.into_iter().fold(f64::NEG_INFINITY, f64::max);
-                let mut saddle = None;
-                for number in levels.between(low, high) {
-                    let height = levels.height(number);
-                    let above = corners.map(|corner| corner >= height);
-                    // The four edges, clockwise from the upper one.
-                    let edge = |side: usize| {
-                        let (x, y, is_down) =
-                            [(0, 0, false), (1, 0, true), (0, 1, false), (0, 0, true)][side % 4];
-                        Crossing {
-                            column: column + x,
-                            row: row + y,
-                            is_down,
-                            number,
-                        }
+                below.push(side);
+            }
+            // The cells above these edges.
+            if has_above {
+                let row = row - 1;
+                let mut left = Side::default();
+                for column in columns.start..=columns.end {
+                    let has_left = column > columns.start && self.has_data(column - 1, row);
+                    let has_right = is_inside(column) && self.has_data(column, row);
+                    let Some(right) = self.edge(column, row, true, has_left || has_right)? else {
+                        return Ok(false);
                     };
-                    // Going around clockwise, a line starts where the way leads down and ends where it leads up.
-                    let starts = (0..4).filter(|&side| above[side] && !above[(side + 1) % 4]);
-                    let is_saddle = above[0] == above[2] && above[1] == above[3];
-                    for start in starts {
-                        let end = if is_saddle {
-                            let middle = match saddle {
-                                Some(middle) => middle,
-                                None => self.saddle(column, row)?,
-                            };
-                            saddle = Some(middle);
-                            // Around the low corner after the start, or around the high one before it.
-                            if middle >= height {
-                                start + 1
-                            } else {
-                                start + 3
-                            }
-                        } else {
-                            (1..4)
-                                .map(|side| start + side)
-                                .find(|side| !above[side % 4] && above[(side + 1) % 4])
-                                .unwrap_or(start)
-                        };
-                        segments.push(Segment {
-                            from: edge(start),
-                            to: edge(end),
-                        });
+                    if has_left {
+                        let place = column - 1 - columns.start;
+                        let below = below[place];
+                        let sides = [above[place], right, below.reversed(), left.reversed()];
+                        if !self.cell(column - 1, row, sides)? {
+                            return Ok(false);
+                        }
+                    }
+                    left = right;
+                }
+            }
+            above = below;
+        }
+        Ok(true)
+    }
+
+    /// Finds the crossings of an edge; `None` where they may not be held.
+    fn edge(
+        &mut self,
+        column: usize,
+        row: usize,
+        is_down: bool,
+        is_used: bool,
+    ) -> Result<Option<Side>, F::Error> {
+        if !is_used {
+            return Ok(Some(Side::default()));
+        }
+        let end = (column + usize::from(!is_down), row + usize::from(is_down));
+        let ends = [self.node(column, row), self.node(end.0, end.1)];
+        let side = self.crossings(ends)?;
+        if side.is_some_and(|side| side.count > 0) {
+            self.edges.push(Edge {
+                column,
+                row,
+                is_down,
+                first: self.points.len() - side.map_or(0, |side| side.count),
+                numbers: ends.map(|end| end.number),
+            });
+        }
+        Ok(side)
+    }
+
+    /// Finds the crossings between two nodes; `None` where they may not be held.
+    fn crossings(&mut self, ends: [Node; 2]) -> Result<Option<Side>, F::Error> {
+        let first = self.points.len();
+        let count = ends[0].number.abs_diff(ends[1].number) as usize;
+        if count > 0 {
+            if !(self.may_hold)(count) {
+                return Ok(None);
+            }
+            let Tracing {
+                field, levels, gap, ..
+            } = *self.tracing;
+            add_crossings(field, levels, gap, ends, &mut self.points)?;
+            self.next.resize(first + count, NOTHING);
+            self.is_led_to.resize(first + count, false);
+        }
+        Ok(Some(Side {
+            first,
+            count,
+            is_reversed: false,
+        }))
+    }
+
+    /// Joins the crossings of a cell; whether all that takes may be held.
+    fn cell(&mut self, column: usize, row: usize, sides: [Side; 4]) -> Result<bool, F::Error> {
+        let nodes = [(0, 0), (1, 0), (1, 1), (0, 1)].map(|(x, y)| self.node(column + x, row + y));
+        let mut rectangles = vec![Rectangle {
+            low: nodes[0].at,
+            high: nodes[2].at,
+            numbers: nodes.map(|node| node.number),
+            sides,
+            cuts: 0,
+        }];
+        let mut lines = Vec::new();
+        while let Some(rectangle) = rectangles.pop() {
+            if !rectangle.is_crossed() {
+                continue;
+            }
+            let Tracing { field, levels, .. } = *self.tracing;
+            lines.clear();
+            rectangle.add_lines(&mut lines, || {
+                let height = saddle(field, rectangle.low, rectangle.high)?;
+                Ok::<_, F::Error>(levels.number_below(height.unwrap_or(f64::NAN)))
+            })?;
+            match self.cut(&rectangle, &lines)? {
+                Some((cut, ends)) => {
+                    let Some(crossings) = self.crossings(ends)? else {
+                        return Ok(false);
+                    };
+                    rectangles.extend(rectangle.halves(&cut, crossings));
+                }
+                None => {
+                    for &(_, [from, to]) in &lines {
+                        self.next[from] = to;
+                        self.is_led_to[to] = true;
                     }
                 }
             }
         }
-        Ok(segments)
+        Ok(true)
     }
 
-    fn saddle(&self, column: usize, row: usize) -> Result<f64, F::Error> {
-        let (low, high) = (
-            self.cells.node(column, row),
-            self.cells.node(column + 1, row + 1),
-        );
-        Ok(saddle(self.field, low, high)?.unwrap_or(f64::NAN))
+    /// Where to cut a rectangle in which a line bends, with the ends of the cut; `None` where none does, or where the
+    /// surface at every cut's end is not between the levels that its place on the side says.
+    fn cut(
+        &self,
+        rectangle: &Rectangle,
+        lines: &[(i64, [usize; 2])],
+    ) -> Result<Option<(Cut, [Node; 2])>, F::Error> {
+        if rectangle.cuts == MAX_CUTS {
+            return Ok(None);
+        }
+        let Tracing {
+            field, levels, gap, ..
+        } = *self.tracing;
+        for &(number, ends) in lines {
+            let [from, to] = ends.map(|index| self.points[index]);
+            if !is_bent(field, levels.height(number), from, to)? {
+                continue;
+            }
+            let chord = [0, 1].map(|axis| to[axis] - from[axis]);
+            let axis = usize::from(chord[0].abs() < chord[1].abs());
+            for part in CUTS {
+                let position = from[axis] + part * chord[axis];
+                let Some(cut) = rectangle.cut(axis, position, 4.0 * gap, &self.points) else {
+                    continue;
+                };
+                let mut nodes = Vec::with_capacity(2);
+                for (at, number) in cut.ends.into_iter().zip(cut.numbers) {
+                    let height = field.height(at)?.unwrap_or(f64::NAN);
+                    if levels.number_below(height) == number && !height.is_nan() {
+                        nodes.push(Node { at, height, number });
+                    }
+                }
+                if let [start, end] = nodes[..] {
+                    return Ok(Some((cut, [start, end])));
+                }
+            }
+        }
+        Ok(None)
     }
 
-    /// Where a line crosses an edge; a function of the surface along it alone.
-    fn point(&self, crossing_at: Crossing, height: f64) -> Result<Point, F::Error> {
-        let Crossing {
-            column,
-            row,
-            is_down,
-            ..
-        } = crossing_at;
-        let end = if is_down {
-            (column, row + 1)
-        } else {
-            (column + 1, row)
-        };
-        let node = |(column, row)| (self.cells.node(column, row), self.height(column, row));
-        crossing(self.field, height, node((column, row)), node(end))
+    /// The chains of all crossings: those that enter the block first; what is left then are rings.
+    fn chains(&mut self) -> Vec<Chain> {
+        let mut chains = Vec::new();
+        let edges = std::mem::take(&mut self.edges);
+        for is_entering in [true, false] {
+            for edge in &edges {
+                for place in 0..edge.count() {
+                    let first = edge.first + place;
+                    if self.next[first] == NOTHING || is_entering && self.is_led_to[first] {
+                        continue;
+                    }
+                    let mut points = vec![self.points[first]];
+                    let mut last = first;
+                    while self.next[last] != NOTHING {
+                        last = std::mem::replace(&mut self.next[last], NOTHING);
+                        points.push(self.points[last]);
+                    }
+                    points.dedup();
+                    let start = edge.crossing(place);
+                    let end_of = |crossing| {
+                        if last == first {
+                            End::Ring
+                        } else if self.goes_on(crossing) {
+                            End::Open(crossing)
+                        } else {
+                            End::Edge
+                        }
+                    };
+                    // A chain that is no ring ends at an edge of a cell: inside, whatever crosses a cut goes on.
+                    let edge = &edges[edges.partition_point(|edge| edge.first <= last) - 1];
+                    chains.push(Chain {
+                        number: start.number,
+                        points,
+                        start: end_of(start),
+                        end: end_of(edge.crossing(last - edge.first)),
+                    });
+                }
+            }
+        }
+        chains
     }
 
     /// Whether a line that leaves the block at an edge goes on behind it.
@@ -281,13 +407,11 @@ impl<'a, F: Field> Block<'a, F> {
             is_down,
             ..
         } = crossing;
-        let (columns, rows) = (self.cells.columns(), self.cells.rows());
+        let (columns, rows) = (self.tracing.cells.columns(), self.tracing.cells.rows());
         let has_data = |column: Option<usize>, row: Option<usize>| {
             let cell = column.zip(row);
             cell.is_some_and(|(column, row)| {
-                columns.contains(&column)
-                    && rows.contains(&row)
-                    && self.corners(column, row).is_some()
+                columns.contains(&column) && rows.contains(&row) && self.has_data(column, row)
             })
         };
         // A line ends in this block only where the cell behind the edge has no data, or lies in another block.

@@ -1,6 +1,6 @@
 //! Points of a line, placed on the surface.
 
-use super::{Field, Point};
+use super::{Field, Levels, Point};
 
 /// Metres that a point may be off its height.
 const PRECISION_M: f64 = 1e-6;
@@ -8,37 +8,72 @@ const PRECISION_M: f64 = 1e-6;
 const MAX_STEPS: usize = 180;
 /// Pixels that the line may be off the chord between two points.
 const TOLERANCE: f64 = 0.05;
-/// Chords are halved so many times at most.
-const MAX_HALVINGS: u8 = 5;
 /// Steps of Newton's method.
 const NEWTON_STEPS: usize = 12;
 
-/// Where the surface has a height on the way between two nodes, of which one lies below it and the other not.
-pub(super) fn crossing<F: Field>(
+/// An end of an edge.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node {
+    pub(super) at: Point,
+    pub(super) height: f64,
+    /// The number of the highest level that is not above it.
+    pub(super) number: i64,
+}
+
+/// Where lines cross the way from one node to another, from the first to the second: every level between the two once.
+///
+/// The surface may rise and fall on the way, so the roots of several levels could come in any order. Each is sought
+/// behind the one before, where the surface still has to rise to the next level: so they come in the order of their
+/// heights, and lines never change places. `gap` pixels are kept between them and to both nodes, since lines that
+/// pass through a node at their height exactly would touch there.
+pub(super) fn add_crossings<F: Field>(
     field: &F,
-    height: f64,
-    (from, from_height): (Point, f64),
-    (to, to_height): (Point, f64),
-) -> Result<Point, F::Error> {
-    let at = |t: f64| {
-        // Nodes themselves are exact, so that edges that meet in one agree.
-        if t <= 0.0 {
-            from
-        } else if t >= 1.0 {
-            to
-        } else {
-            [0, 1].map(|axis| from[axis] + t * (to[axis] - from[axis]))
-        }
+    levels: &Levels,
+    gap: f64,
+    [from, to]: [Node; 2],
+    points: &mut Vec<Point>,
+) -> Result<(), F::Error> {
+    let (low, high) = if from.number < to.number {
+        (from, to)
+    } else {
+        (to, from)
     };
-    let (mut low, mut low_off) = (0.0, from_height - height);
-    let (mut high, mut high_off) = (1.0, to_height - height);
-    if low_off == 0.0 {
-        return Ok(from);
+    let first = points.len();
+    let count = (high.number - low.number) as f64;
+    let way = [0, 1].map(|axis| high.at[axis] - low.at[axis]);
+    let gap = (gap / way[0].hypot(way[1])).min(0.5 / (count + 1.0));
+    let at = |t: f64| [0, 1].map(|axis| low.at[axis] + t * way[axis]);
+    let (mut before, mut before_height) = (0.0, low.height);
+    for number in low.number + 1..=high.number {
+        let height = levels.height(number);
+        let ends = [
+            (before, before_height - height),
+            (1.0, high.height - height),
+        ];
+        let root = root(ends, |t| {
+            Ok(field.height(at(t))?.map(|found| found - height))
+        })?;
+        let last = 1.0 - gap * (high.number - number + 1) as f64;
+        before = root.max(before + gap).min(last);
+        before_height = height;
+        points.push(at(before));
     }
+    if from.number > to.number {
+        points[first..].reverse();
+    }
+    Ok(())
+}
+
+/// Where a function is 0 between two places where it is below 0 and not below: the method of Illinois, made safe by
+/// halving.
+fn root<E>(
+    [(mut low, mut low_off), (mut high, mut high_off)]: [(f64, f64); 2],
+    off_at: impl Fn(f64) -> Result<Option<f64>, E>,
+) -> Result<f64, E> {
     if high_off == 0.0 {
-        return Ok(to);
+        return Ok(high);
     }
-    let mut best = (f64::INFINITY, 0.5);
+    let mut best = (f64::INFINITY, f64::midpoint(low, high));
     for step in 0..MAX_STEPS {
         let secant = (low * high_off - high * low_off) / (high_off - low_off);
         let is_inside = secant > low && secant < high;
@@ -47,30 +82,32 @@ pub(super) fn crossing<F: Field>(
         } else {
             f64::midpoint(low, high)
         };
-        let Some(found) = field.height(at(t))? else {
+        if t <= low || t >= high {
+            break;
+        }
+        let Some(off) = off_at(t)? else {
             break;
         };
-        let off = found - height;
         if off.abs() < best.0 {
             best = (off.abs(), t);
         }
-        if off.abs() <= PRECISION_M || t <= low || t >= high {
+        if off.abs() <= PRECISION_M {
             break;
         }
-        if (off < 0.0) == (low_off < 0.0) {
+        // The end that stays would stay for ever: it counts for half.
+        if off < 0.0 {
             (low, low_off) = (t, off);
-            // The other end would stay where it is: the method of Illinois.
             high_off *= 0.5;
         } else {
             (high, high_off) = (t, off);
             low_off *= 0.5;
         }
     }
-    Ok(at(best.1))
+    Ok(best.1)
 }
 
-/// The height that decides how lines pass through a cell with two high corners across each other: that of the
-/// surface's saddle there, or of the cell's middle where it has none.
+/// The height that decides how lines pass through a rectangle with two high corners across each other: that of the
+/// surface's saddle there, or of the middle where it has none.
 pub(super) fn saddle<F: Field>(
     field: &F,
     low: Point,
@@ -106,69 +143,36 @@ pub(super) fn saddle<F: Field>(
     }
 }
 
-/// Adds the points between two others that keep the line within a tolerance of its chords, each of them on the surface,
-/// and the last of the two.
-pub(super) fn add_between<F: Field>(
+/// Whether the line passes too far from the middle of a chord; `false` where it cannot be told.
+pub(super) fn is_bent<F: Field>(
     field: &F,
     height: f64,
     from: Point,
     to: Point,
-    points: &mut Vec<Point>,
-) -> Result<(), F::Error> {
-    add_halves(field, height, from, to, MAX_HALVINGS, points)?;
-    points.push(to);
-    Ok(())
-}
-
-fn add_halves<F: Field>(
-    field: &F,
-    height: f64,
-    from: Point,
-    to: Point,
-    halvings: u8,
-    points: &mut Vec<Point>,
-) -> Result<(), F::Error> {
-    if halvings == 0 {
-        return Ok(());
-    }
-    let Some(middle) = beside_middle(field, height, from, to)? else {
-        return Ok(());
-    };
-    add_halves(field, height, from, middle, halvings - 1, points)?;
-    points.push(middle);
-    add_halves(field, height, middle, to, halvings - 1, points)
-}
-
-/// Where the line passes the middle of a chord; `None` where that is near enough, or where it cannot be told.
-fn beside_middle<F: Field>(
-    field: &F,
-    height: f64,
-    from: Point,
-    to: Point,
-) -> Result<Option<Point>, F::Error> {
+) -> Result<bool, F::Error> {
     let chord = [to[0] - from[0], to[1] - from[1]];
     let length = chord[0].hypot(chord[1]);
     if length < 2.0 * TOLERANCE {
-        return Ok(None);
+        return Ok(false);
     }
     let across = [-chord[1] / length, chord[0] / length];
     let mut off = 0.0;
     for step in 0..NEWTON_STEPS {
         let at = [0, 1].map(|axis| f64::midpoint(from[axis], to[axis]) + off * across[axis]);
         let Some(jet) = field.jet(at)? else {
-            return Ok(None);
+            return Ok(false);
         };
         let short = height - jet.value;
         if short.abs() <= PRECISION_M && step > 0 {
-            return Ok((off.abs() > TOLERANCE).then_some(at));
+            return Ok(off.abs() > TOLERANCE);
         }
         let next = off + short / (jet.x * across[0] + jet.y * across[1]);
         let is_flat = step == 0 && next.abs() <= TOLERANCE;
         // Farther away it would be another line, or another part of this one; not a number is not near.
         if is_flat || next.abs().is_nan() || next.abs() > 0.5 * length {
-            return Ok(None);
+            return Ok(false);
         }
         off = next;
     }
-    Ok(None)
+    Ok(false)
 }

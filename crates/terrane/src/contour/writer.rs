@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use terrane_codec::Terrain;
-use terrane_geo::{AtomicFile, Output, Projection};
+use terrane_geo::{AtomicFile, CrsKind, Output, Projection};
 
 use super::flat_geobuf::FlatGeobuf;
 use super::geo_json::GeoJson;
@@ -98,9 +98,10 @@ impl Contouring {
                 (Some(Projection::new(own, Some(code))?), Some(code))
             }
         };
-        let is_degrees = code
-            .and_then(terrane_geo::geodesy::is_geographic)
-            .unwrap_or_default();
+        let is_degrees = match (&projection, code) {
+            (Some(_), Some(code)) => terrane_geo::geodesy::is_geographic(code).unwrap_or_default(),
+            _ => own.crs.kind() == CrsKind::Geographic,
+        };
         let file = AtomicFile::create(out)?;
         let mut writer = match format {
             LineFormat::GeoJson | LineFormat::GeoJsonLines => Writer::GeoJson(GeoJson::create(

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::contour::{Cells, Joiner, Levels, Line, Point, round_interval, trace};
+use crate::contour::{Cells, Joiner, Levels, Line, Point, Tracing, round_interval};
 
 use super::error::Result;
 use super::mercator::position;
@@ -27,8 +27,11 @@ const TOLERANCE: f64 = 0.25;
 const BLOCK: usize = 32;
 /// What a tile holds beyond its border, in its own units: room for the width of a line and for its label.
 const BUFFER: Grid = 64;
-/// Points of lines that a tile may take.
+/// Pixels that lines keep from each other, far less than the grid of a tile shows.
+const GAP: f64 = 1e-3;
+/// Points of lines that may be found for a tile, and so many from one look at the clock to the next.
 const MAX_POINTS: usize = 1 << 20;
+const POINTS_PER_LOOK: usize = 1 << 10;
 /// Every so manieth line is an index line.
 const INDEX: i64 = 5;
 /// About so many lines pass between the lowest and the highest point of a tile.
@@ -56,6 +59,21 @@ impl MapTiles {
         }
     }
 
+    /// The heights of lines so far apart; an error where that is no interval, or finer than what the file is exact to.
+    pub fn contour_levels(&self, interval: f64) -> Result<Levels> {
+        let HeightRange {
+            lowest_m,
+            highest_m,
+        } = self.range();
+        // The surface may swing a little beyond the heights that a file states.
+        let levels = Levels::new(0.0, interval, [lowest_m - 1.0, highest_m + 1.0])?;
+        let error = self.stated_error_m().unwrap_or_default();
+        if interval < error {
+            return Err(TileError::FinerThanFile { interval, error });
+        }
+        Ok(levels)
+    }
+
     /// Contour lines of a tile as a Mapbox vector tile: the layer `contours`, whose lines have a `height` in metres and
     /// say whether they are an `index` line, which every fifth is. Nothing at all where no line passes.
     pub fn contours(
@@ -65,12 +83,7 @@ impl MapTiles {
         deadline: Deadline,
     ) -> Result<Vec<u8>> {
         let interval = interval.unwrap_or_else(|| self.contour_interval(tile.z));
-        let HeightRange {
-            lowest_m,
-            highest_m,
-        } = self.range();
-        // The surface may swing a little beyond the heights that a file states.
-        let levels = Levels::new(0.0, interval, [lowest_m - 1.0, highest_m + 1.0])?;
+        let levels = self.contour_levels(interval)?;
         let lines = self.lines(tile, &levels, interval, deadline)?;
         let mut features = BTreeMap::new();
         let scale = f64::from(1_u32 << self.level(tile.z, SIDE));
@@ -125,9 +138,27 @@ impl MapTiles {
         };
         let cells = Cells::whole(size.0, size.1);
         let tolerance = TOLERANCE * across;
-        let mut joiner = Joiner::new(levels.clone());
+        let tracing = Tracing {
+            field: patch.pixels(),
+            cells: &cells,
+            levels,
+            gap: GAP,
+        };
+        let mut joiner = Joiner::new(levels.clone(), GAP);
         let mut lines = Vec::new();
-        let mut points = 0;
+        let (mut points, mut next_look) = (0, 0);
+        let mut may_hold = |count: usize| {
+            points += count;
+            points <= MAX_POINTS && {
+                let looks = points >= next_look;
+                next_look = if looks {
+                    points + POINTS_PER_LOOK
+                } else {
+                    next_look
+                };
+                !looks || deadline.check().is_ok()
+            }
+        };
         for row in rows {
             for column in columns.clone() {
                 deadline.check()?;
@@ -135,17 +166,17 @@ impl MapTiles {
                     block * BLOCK..((block + 1) * BLOCK).min(all.end)
                 };
                 let (columns, rows) = (part(column, cells.columns()), part(row, cells.rows()));
-                let Ok(chains) = trace(patch.pixels(), &cells, columns, rows, levels);
-                for mut chain in chains {
-                    simplify(&mut chain.points, tolerance);
-                    points += chain.points.len();
-                    lines.extend(joiner.add(chain));
-                }
-                if points > MAX_POINTS {
+                let Ok(chains) = tracing.block(columns, rows, &mut may_hold);
+                let Some(mut chains) = chains else {
+                    deadline.check()?;
                     return Err(TileError::TooManyLines {
                         interval,
                         most: MAX_POINTS,
                     });
+                };
+                simplify(&mut chains, tolerance);
+                for chain in chains {
+                    lines.extend(joiner.add(chain));
                 }
             }
         }

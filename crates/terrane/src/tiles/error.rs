@@ -44,6 +44,16 @@ pub enum TileError {
     /// Heights that contour lines cannot be drawn at.
     #[error(transparent)]
     Levels(#[from] crate::contour::LevelsError),
+    /// Contour lines nearer to each other than the file is exact.
+    #[error(
+        "an interval of {interval} m is finer than what the file is exact to, {error} m: take a larger one"
+    )]
+    FinerThanFile {
+        /// The interval in metres.
+        interval: f64,
+        /// The largest error of the file in metres.
+        error: f64,
+    },
     /// More contour lines than a tile should hold.
     #[error(
         "an interval of {interval} m gives more than {most} points of contour lines in this tile: take a larger one"
