@@ -113,10 +113,12 @@ test-gdal:
     python3 crates/terrane-geo/tests/check_derivatives.py "$folder/derivatives"
 
 # Contour lines beside those of gdal_contour on a smooth terrain, and their heights; says so where gdal_contour (Debian: gdal-bin)
-# is not installed. Needs Python.
-test-contours:
+# is not installed. Given rasters, also whether any line as written crosses or touches another. Needs Python; for rasters with
+# pyogrio and shapely.
+test-contours *rasters:
     cargo build --release -p terrane-cli --no-default-features
     python3 tools/contours.py check "${CARGO_TARGET_DIR:-target}/release/terrane"
+    {{ if rasters == "" { "" } else { "python3 tools/contours.py simple \"${CARGO_TARGET_DIR:-target}/release/terrane\" " + rasters } }}
 
 # A raster of 20000×20000 pixels in less than 300 MB of memory.
 test-large:

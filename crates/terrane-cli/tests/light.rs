@@ -569,6 +569,9 @@ fn serve_contours(folder: &Path) {
         (path.replace("2.5", "0"), 400),
         (path.replace("2.5", "deep"), 400),
         (path.replace("2.5", "1e-9"), 400),
+        // Finer than what the file is exact to.
+        (path.replace("2.5", "0.04"), 400),
+        ("/x/contours?interval=0.04".into(), 400),
         (path.replace(".mvt", ".png"), 400),
         ("/x/contours/3/9/0.mvt".into(), 400),
         ("/y/contours".into(), 404),

@@ -38,7 +38,7 @@ pub(crate) const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, 
 /// The page and what it loads must be of one version.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 /// Changes when tiles are drawn differently.
-const DRAWING: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
+const DRAWING: &str = concat!(env!("CARGO_PKG_VERSION"), "-3");
 /// What vector tiles are.
 const VECTOR_TILE: &str = "application/vnd.mapbox-vector-tile";
 /// The only tile matrix set; titiler's and OGC's addresses name it.
@@ -393,7 +393,7 @@ async fn contours_of(
 ) -> Result<Response, Failure> {
     let dataset = server.dataset(&name)?;
     let interval = parse_interval(options(asked)?.interval.as_deref())?;
-    let mut description = contours_tilejson(dataset, interval, &server.base(&headers));
+    let mut description = contours_tilejson(dataset, interval, &server.base(&headers))?;
     server.attribute(&mut description);
     Ok(json_answer(&headers, &description))
 }

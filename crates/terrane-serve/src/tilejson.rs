@@ -1,12 +1,16 @@
 //! TileJSON: how a map client finds the tiles.
 
 use serde_json::Value;
-use terrane::tiles::{Format, Layer};
+use terrane::tiles::{Format, Layer, TileError};
 
 use crate::dataset::Dataset;
 
 /// The description of contour lines as vector tiles; an interval in metres stays in the addresses of the tiles.
-pub(crate) fn contours_tilejson(dataset: &Dataset, interval: Option<f64>, base: &str) -> Value {
+pub(crate) fn contours_tilejson(
+    dataset: &Dataset,
+    interval: Option<f64>,
+    base: &str,
+) -> Result<Value, TileError> {
     let name = &dataset.name;
     let query = interval.map_or_else(String::new, |interval| format!("?interval={interval}"));
     let address = format!("{base}/{name}/contours/{{z}}/{{x}}/{{y}}.mvt{query}");

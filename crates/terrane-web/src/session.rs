@@ -205,7 +205,7 @@ impl Session {
             Ask::Tilejson => {
                 let (map, name) = (self.map(file)?, &request.name);
                 text(if request.layer == CONTOURS {
-                    map.contours_tilejson(name, &request.address, request.interval)
+                    map.contours_tilejson(name, &request.address, request.interval)?
                 } else {
                     let layer = find_layer(map, &request.layer)?;
                     map.tilejson(layer, name, &request.address)

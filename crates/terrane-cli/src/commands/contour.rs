@@ -15,8 +15,8 @@ use crate::streams::Destination;
 
 /// Trace contour lines of the continuous surface, as GeoJSON or FlatGeobuf.
 ///
-/// Every point of a line lies on the surface at its height to a micrometre, and what is written is rounded to a tenth of a
-/// millimetre. Lines are closed, or end at the edge of the raster, of the box or of the data. Higher ground is on the
+/// Every point of a line lies on the surface at its height within 1 mm, or what 0.1 mm across makes of it on the slope
+/// there. Lines never cross or touch themselves or each other. They are closed, or end at the edge of the raster, of the box or of the data. Higher ground is on the
 /// right of a line, as `gdal_contour` has it. Each has its height as `height_m`, and `index` says whether it is one of
 /// those that maps draw bold.
 #[derive(clap::Args)]

@@ -281,13 +281,17 @@ impl<'a, 'b, F: Field> Block<'a, 'b, F> {
     /// Joins the crossings of a cell; whether all that takes may be held.
     fn cell(&mut self, column: usize, row: usize, sides: [Side; 4]) -> Result<bool, F::Error> {
         let nodes = [(0, 0), (1, 0), (1, 1), (0, 1)].map(|(x, y)| self.node(column + x, row + y));
-        let mut rectangles = vec![Rectangle {
+        let cell = Rectangle {
             low: nodes[0].at,
             high: nodes[2].at,
             numbers: nodes.map(|node| node.number),
             sides,
             cuts: 0,
-        }];
+        };
+        if !cell.is_crossed() {
+            return Ok(true);
+        }
+        let mut rectangles = vec![cell];
         let mut lines = Vec::new();
         while let Some(rectangle) = rectangles.pop() {
             if !rectangle.is_crossed() {
@@ -342,14 +346,15 @@ impl<'a, 'b, F: Field> Block<'a, 'b, F> {
                 let Some(cut) = rectangle.cut(axis, position, 4.0 * gap, &self.points) else {
                     continue;
                 };
-                let mut nodes = Vec::with_capacity(2);
-                for (at, number) in cut.ends.into_iter().zip(cut.numbers) {
-                    let height = field.height(at)?.unwrap_or(f64::NAN);
-                    if levels.number_below(height) == number && !height.is_nan() {
-                        nodes.push(Node { at, height, number });
-                    }
-                }
-                if let [start, end] = nodes[..] {
+                let node = |end: usize| {
+                    let (at, number) = (cut.ends[end], cut.numbers[end]);
+                    let height = field.height(at)?;
+                    let is_between = |height: &f64| levels.number_below(*height) == number;
+                    Ok(height
+                        .filter(is_between)
+                        .map(|height| Node { at, height, number }))
+                };
+                if let (Some(start), Some(end)) = (node(0)?, node(1)?) {
                     return Ok(Some((cut, [start, end])));
                 }
             }

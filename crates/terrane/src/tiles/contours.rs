@@ -265,6 +265,7 @@ fn blocks(
 mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
+    use std::time::{Duration, Instant};
 
     use terrane_geo::{
         Affine, Crs, Georeference, Grid as Heights, MemoryRaster, SampleType, Storage,
@@ -274,12 +275,32 @@ mod tests {
     use crate::tiles::BlockCache;
     use crate::{Settings, Target, fixture};
 
-    /// Hills of 600 by 500 pixels of 2 m in tiles of 64.
+    /// Hills within 5 cm.
     fn hills(folder: &std::path::Path) -> MapTiles {
+        file(folder, Target::MaxError(0.05), |x, y| {
+            500.0 + 40.0 * (x / 61.0).sin() * (y / 47.0).cos() + 0.1 * (x + y)
+        })
+    }
+
+    /// As rough as no ground is, without loss: pixels of 2 m differ by up to 500 m.
+    fn spikes(folder: &std::path::Path) -> MapTiles {
+        file(folder, Target::Lossless, |x, y| {
+            1000.0
+                + (7919.0 * x + 104_729.0 * y + x * x * y)
+                    .rem_euclid(500.0)
+                    .floor()
+        })
+    }
+
+    /// 600 by 500 pixels of 2 m in tiles of 64.
+    fn file(
+        folder: &std::path::Path,
+        target: Target,
+        height_at: impl Fn(f64, f64) -> f64,
+    ) -> MapTiles {
         let mut grid = Heights::missing(600, 500);
         for (index, height) in grid.heights.iter_mut().enumerate() {
-            let (x, y) = ((index % 600) as f64, (index / 600) as f64);
-            *height = 500.0 + 40.0 * (x / 61.0).sin() * (y / 47.0).cos() + 0.1 * (x + y);
+            *height = height_at((index % 600) as f64, (index / 600) as f64);
         }
         let georeference = Georeference::new(
             Affine::north_up(2_600_000.0, 1_200_000.0, 2.0),
@@ -290,7 +311,7 @@ mod tests {
         let path = folder.join("hills.trn");
         let settings = Settings {
             tile: Some(64),
-            target: Target::MaxError(0.05),
+            target,
             ..Settings::default()
         };
         fixture::write(&raster, &settings, &path);
@@ -375,6 +396,83 @@ mod tests {
             }
         }
         segments
+    }
+
+    /// The tile of a zoom at the middle.
+    fn middle(tiles: &MapTiles, z: u8) -> MapTile {
+        let [west, south, east, north] = tiles.bounds();
+        let (u, v) = position(f64::midpoint(west, east), f64::midpoint(south, north));
+        let across = f64::from(1_u32 << z);
+        MapTile::new(z, (u * across) as u32, (v * across) as u32).unwrap()
+    }
+
+    #[test]
+    fn too_many_lines_are_refused_before_they_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let tiles = hills(folder.path());
+        let tile = middle(&tiles, 17);
+        let refused = |interval| {
+            tiles
+                .contours(tile, Some(interval), Deadline::NONE)
+                .unwrap_err()
+        };
+        let finer = refused(0.04);
+        assert!(matches!(finer, TileError::FinerThanFile { .. }), "{finer}");
+        assert!(tiles.contours(tile, Some(0.05), Deadline::NONE).is_ok());
+        let tiles = spikes(folder.path());
+        let refused = |deadline| tiles.contours(tile, Some(0.04), deadline).unwrap_err();
+        // One block alone would take tens of millions of points.
+        let many = refused(Deadline::NONE);
+        assert!(matches!(many, TileError::TooManyLines { .. }), "{many}");
+        let started = Instant::now();
+        let late = refused(Deadline::at(started + Duration::from_millis(100)));
+        assert!(matches!(late, TileError::Late), "{late}");
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn lines_of_a_tile_cross_by_no_more_than_its_grid_makes_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let tiles = file(folder.path(), Target::Lossless, |x, y| {
+            let waves = 9.0 * (x / 2.1).sin() * (y / 2.7).cos() + 5.0 * (x / 5.0 + y / 3.0).sin();
+            (400.0 + waves + 0.3 * x).floor()
+        });
+        let segments = read(
+            &tiles
+                .contours(middle(&tiles, 16), Some(2.0), Deadline::NONE)
+                .unwrap(),
+        );
+        assert!(segments.len() > 5000, "{}", segments.len());
+        let mut crossings = 0;
+        for (index, (_, _, one)) in segments.iter().enumerate() {
+            for (_, _, other) in &segments[index + 1..] {
+                let side = |[a, b]: [[i64; 2]; 2], c: [i64; 2]| {
+                    (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+                };
+                let off = |ends: [[i64; 2]; 2], point: [i64; 2]| {
+                    let length = (ends[1][0] - ends[0][0]) as f64;
+                    side(ends, point).abs() as f64 / length.hypot((ends[1][1] - ends[0][1]) as f64)
+                };
+                if side(*one, other[0]).signum() * side(*one, other[1]).signum() < 0
+                    && side(*other, one[0]).signum() * side(*other, one[1]).signum() < 0
+                {
+                    crossings += 1;
+                    let ends = [
+                        off(*one, other[0]),
+                        off(*one, other[1]),
+                        off(*other, one[0]),
+                        off(*other, one[1]),
+                    ];
+                    let least = ends.into_iter().fold(f64::INFINITY, f64::min);
+                    assert!(least < 1.5, "{one:?} and {other:?}");
+                }
+            }
+        }
+        assert!(
+            crossings * 1000 < segments.len(),
+            "{crossings} of {}",
+            segments.len()
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use terrane_codec::format::ErrorBound;
 
+use super::error::Result;
 use super::{Layer, Legend, MapTiles, TileRequest, legend};
 
 impl MapTiles {
@@ -86,8 +87,17 @@ impl MapTiles {
         value
     }
 
-    /// TileJSON 3.0.0 of contour lines as vector tiles, `interval` metres apart or as suits the zoom.
-    pub fn contours_tilejson(&self, name: &str, address: &str, interval: Option<f64>) -> Value {
+    /// TileJSON 3.0.0 of contour lines as vector tiles, `interval` metres apart or as suits the zoom; an
+    /// error where tiles would not be drawn at that interval.
+    pub fn contours_tilejson(
+        &self,
+        name: &str,
+        address: &str,
+        interval: Option<f64>,
+    ) -> Result<Value> {
+        interval
+            .map(|interval| self.contour_levels(interval))
+            .transpose()?;
         let zooms = self.zooms(Layer::Height);
         let intervals: Map<String, Value> = zooms
             .clone()
@@ -106,7 +116,7 @@ impl MapTiles {
             "fields": { "height": "Number of metres", "index": "Boolean" },
         }]);
         value["interval_m_by_zoom"] = intervals.into();
-        value
+        Ok(value)
     }
 
     /// What every TileJSON says: where tiles are, and which places and zooms of a layer there are.
