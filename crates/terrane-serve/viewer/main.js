@@ -175,6 +175,7 @@ const compare = async (isOn) => {
   state.isCompared = isOn;
   if (isOn && !lower) {
     lower = new TerrainMap("map-original", { label: "Map of the original" });
+    lower.attribute(state.attribution);
     keepTogether(upper.map, lower.map);
     lower.raise(upper.exaggeration);
     listen(lower);
@@ -276,8 +277,8 @@ const start = async () => {
   fold(isNarrow.matches);
   wire();
   const { names, attribution, source } = await connect(maplibregl);
-  Object.assign(state, { names, source });
-  if (attribution) upper.attribute(attribution);
+  Object.assign(state, { names, attribution, source });
+  upper.attribute(attribution);
   at("file").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
   at("file-choice").hidden = names.length < 2;
   progress(`Opening ${names.includes(asked.file) ? asked.file : names[0]}…`);

@@ -59,9 +59,9 @@ export class TerrainMap {
     this.contours = null;
   }
 
-  /** Shows an attribution, which is HTML; MapLibre lets only harmless tags of it through. */
+  /** Shows an attribution, which is HTML, where there is one; MapLibre lets only harmless tags of it through. */
   attribute(attribution) {
-    this.map.addControl(new maplibregl.AttributionControl({ compact: true, customAttribution: attribution }), "bottom-left");
+    if (attribution) this.map.addControl(new maplibregl.AttributionControl({ compact: true, customAttribution: attribution }), "bottom-left");
   }
 
   /** Shows a layer of a file, replacing what was there. */

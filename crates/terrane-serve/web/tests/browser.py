@@ -246,12 +246,12 @@ def failures_are_said(browser, folder: Path, pictures: Path):
 def loading_is_shown(browser, address: str):
     """While the decoder is on its way the page says that it loads, and the switches that do nothing yet are not there."""
     page = browser.new_page(viewport=SIZE)
-    held = []
-    page.route("**/*.trn", held.append)
+    held, is_held = [], True
+    page.route("**/*.trn", lambda route: held.append(route) if is_held else route.continue_())
     page.goto(f"{address}/")
     page.wait_for_function("() => document.getElementById('loading-text').textContent === 'Opening fast…'")
-    assert page.locator("#loading").is_visible() and not page.locator("#controls").is_visible()
-    page.unroute("**/*.trn")
+    assert held and page.locator("#loading").is_visible() and not page.locator("#controls").is_visible()
+    is_held = False
     for route in held:
         route.continue_()
     page.wait_for_selector("html[data-ready]")
