@@ -24,7 +24,7 @@ use commands::{
 use commands::{bench, dataset, demo, diagnose, eval, import, tables, train};
 use output::{complain, one_line, sentence};
 use progress::ProgressMode;
-use terrane::{Fault, georeferencing};
+use terrane::Fault;
 use terrane_codec::Resources;
 use terrane_codec::format::MemoryLimit;
 

@@ -11,8 +11,9 @@ pub(crate) use terrane_codec::shown;
 use crate::streams::with_names;
 
 /// Settings that the library's messages name, in backquotes as Python spells them.
-const SETTINGS: [&str; 36] = [
+const SETTINGS: [&str; 39] = [
     "any_extension",
+    "band",
     "base",
     "bbox",
     "bits",
@@ -35,6 +36,7 @@ const SETTINGS: [&str; 36] = [
     "method",
     "min_length",
     "model",
+    "nodata",
     "omega",
     "overwrite",
     "per_tile",
@@ -47,6 +49,7 @@ const SETTINGS: [&str; 36] = [
     "set",
     "step",
     "tile",
+    "vertical_unit",
     "width",
 ];
 

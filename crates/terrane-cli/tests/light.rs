@@ -9,6 +9,8 @@
 mod catalogue;
 #[path = "light/command_line.rs"]
 mod command_line;
+#[path = "light/reading.rs"]
+mod reading;
 #[path = "light/trust.rs"]
 mod trust;
 

@@ -16,7 +16,8 @@ const MIN_ROWS: usize = 16;
 pub struct Resampled<'a> {
     terrain: &'a Terrain,
     window: Window,
-    factor: f64,
+    /// Pixels of the file across and down each one.
+    factors: [f64; 2],
     width: usize,
     height: usize,
     /// The overview that means are taken of.
@@ -24,31 +25,46 @@ pub struct Resampled<'a> {
 }
 
 impl<'a> Resampled<'a> {
-    /// A window of the raster with pixels `factor` times as large, from the window's corner.
-    pub fn new(terrain: &'a Terrain, window: Window, factor: f64) -> Result<Self, Error> {
-        let count = |size: usize| (size as f64 / factor - 1e-9).ceil().max(1.0);
-        let (width, height) = (count(window.width), count(window.height));
-        if !(factor > 0.0 && factor.is_finite()) || width * height > 1e11 {
+    /// A window of the raster with pixels so many times as wide and as high, from the window's corner.
+    pub fn new(terrain: &'a Terrain, window: Window, factors: [f64; 2]) -> Result<Self, Error> {
+        let count = |size: usize, factor: f64| (size as f64 / factor - 1e-9).ceil().max(1.0);
+        let (width, height) = (
+            count(window.width, factors[0]),
+            count(window.height, factors[1]),
+        );
+        let is_size = |factor: &f64| *factor > 0.0 && factor.is_finite();
+        if !factors.iter().all(is_size) || width * height > 1e11 {
             return Err(Error::Setting {
                 what: "the pixel size",
                 must: "a sensible part of the raster",
-                value: factor.to_string(),
+                value: format!("{} by {} pixels", factors[0], factors[1]),
             });
         }
         let levels = terrain.header().pyramid.levels();
         // Some pixels across each mean, so that parts of pixels matter little.
-        let level = (factor / 4.0)
+        let level = (factors[0].min(factors[1]) / 4.0)
             .log2()
             .floor()
             .clamp(0.0, f64::from(levels - 1)) as u8;
         Ok(Self {
             terrain,
             window,
-            factor,
+            factors,
             width: width as usize,
             height: height as usize,
             level,
         })
+    }
+
+    /// Whether each height is a mean of what its pixel covers, and not a point of the surface.
+    fn is_mean(&self) -> bool {
+        self.factors[0] * self.factors[1] > 1.0
+    }
+
+    /// Whether each height is a mean of heights of full resolution, by the parts of their pixels that it covers: then it is
+    /// no farther off the mean of the source's than those are. An overview has no bound.
+    pub fn is_bounded(&self) -> bool {
+        self.is_mean() && self.level == 0
     }
 
     /// Columns.
@@ -64,26 +80,26 @@ impl<'a> Resampled<'a> {
     /// Rows that are best made at a time. Means decode the tiles below them at every call, so they are those of a row of
     /// tiles; a surface keeps its tiles.
     pub fn strip_rows(&self) -> usize {
-        if self.factor <= 1.0 {
+        if !self.is_mean() {
             return MIN_ROWS;
         }
         let side = f64::from(self.terrain.header().pyramid.side());
-        let rows = side * f64::from(1_u32 << self.level) / self.factor;
+        let rows = side * f64::from(1_u32 << self.level) / self.factors[1];
         (rows as usize).max(MIN_ROWS)
     }
 
     /// Some rows of heights; NaN where there is no data.
     pub fn rows(&self, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>, Error> {
-        if self.factor > 1.0 {
+        if self.is_mean() {
             return self.means(rows, jobs);
         }
         let surface = self.terrain.surface()?;
         let (first_column, first_row) = (self.window.column as f64, self.window.row as f64);
         let side = f64::from(self.terrain.header().pyramid.side());
-        let wide = ((side / self.factor) as usize).max(1);
+        let wide = ((side / self.factors[0]) as usize).max(1);
         by_blocks(self.width, rows, wide, jobs, &|column, row| {
-            let x = first_column + (column as f64 + 0.5) * self.factor;
-            let y = first_row + (row as f64 + 0.5) * self.factor;
+            let x = first_column + (column as f64 + 0.5) * self.factors[0];
+            let y = first_row + (row as f64 + 0.5) * self.factors[1];
             Ok(surface.height_at_pixel(x, y)?.unwrap_or(f64::NAN))
         })
     }
@@ -97,15 +113,21 @@ impl<'a> Resampled<'a> {
             .pyramid
             .size(self.level)
             .unwrap_or_default();
-        let span = |start: f64, index: usize, size: u32| {
-            let from = (start + index as f64 * self.factor) / scale;
-            let to = ((start + (index + 1) as f64 * self.factor) / scale).min(f64::from(size));
+        let [across, down] = self.factors;
+        let span = |start: f64, index: usize, factor: f64, size: u32| {
+            let from = (start + index as f64 * factor) / scale;
+            let to = ((start + (index + 1) as f64 * factor) / scale).min(f64::from(size));
             (from, to.max(from))
         };
-        let (top, _) = span(self.window.row as f64, rows.start, level_height);
-        let (_, bottom) = span(self.window.row as f64, rows.end - 1, level_height);
-        let (left, _) = span(self.window.column as f64, 0, level_width);
-        let (_, right) = span(self.window.column as f64, self.width - 1, level_width);
+        let (top, _) = span(self.window.row as f64, rows.start, down, level_height);
+        let (_, bottom) = span(self.window.row as f64, rows.end - 1, down, level_height);
+        let (left, _) = span(self.window.column as f64, 0, across, level_width);
+        let (_, right) = span(
+            self.window.column as f64,
+            self.width - 1,
+            across,
+            level_width,
+        );
         let end = |value: f64, first: usize, size: u32| {
             ((value - 1e-9).ceil() as usize).clamp(first + 1, size as usize)
         };
@@ -122,14 +144,14 @@ impl<'a> Resampled<'a> {
         let heights = self.terrain.read_with(self.level, window, jobs)?;
         let row_means = |row: usize| -> Result<Vec<f64>, Error> {
             let vertical = weights(
-                span(self.window.row as f64, row, level_height),
+                span(self.window.row as f64, row, down, level_height),
                 window.row,
                 window.height,
             );
             Ok((0..self.width)
                 .map(|column| {
                     let horizontal = weights(
-                        span(self.window.column as f64, column, level_width),
+                        span(self.window.column as f64, column, across, level_width),
                         window.column,
                         window.width,
                     );

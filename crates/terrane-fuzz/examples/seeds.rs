@@ -289,6 +289,7 @@ fn main() {
         if name == "f32" {
             let plan = Plan::new(
                 std::slice::from_ref(&path),
+                &terrane_geo::RasterOptions::default(),
                 &Settings::default(),
                 Split::Shards(1),
                 Checks::Time,

@@ -10,7 +10,8 @@ use terrane::{
 use terrane_codec::Error as Stopped;
 use terrane_format::{Method, Pyramid};
 use terrane_geo::{
-    Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, SampleType, Storage,
+    Affine, CogWriter, Crs, Existing, Georeference, Kind, Output, RasterOptions, SampleType,
+    Storage,
 };
 
 use crate::mend::mend;
@@ -69,6 +70,7 @@ impl Fixture {
         writer.finish()?;
         let plan = Plan::new(
             std::slice::from_ref(&raster),
+            &RasterOptions::default(),
             &settings(BOUND),
             Split::Shards(1),
             Checks::Time,
@@ -235,6 +237,7 @@ pub(crate) fn repair(data: &[u8]) {
     };
     let repairing = Repairing {
         from: std::slice::from_ref(&fixture.raster),
+        options: RasterOptions::default(),
         hints,
         out: Output::new(&out, Existing::Refuse, Kind::Terrain),
         resources: Resources::of_jobs(1),
@@ -247,8 +250,15 @@ pub(crate) fn repair(data: &[u8]) {
 }
 
 fn check(path: &Path, is_mended: bool) {
-    let found = terrane::open(path)
-        .and_then(|terrain| terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {}));
+    let found = terrane::open(path).and_then(|terrain| {
+        terrane::verify(
+            &terrain,
+            &[],
+            &RasterOptions::default(),
+            1,
+            &mut |_, _, _, _| {},
+        )
+    });
     if !is_mended {
         let found = found.expect("a file that was made can be opened and verified");
         assert!(found.failed.is_empty(), "{:?}", found.failed);

@@ -166,7 +166,13 @@ fn file(data: &[u8]) {
         }
     }
     if pyramid.tiles() <= TILES as u64 {
-        let _ = terrane::verify(&terrain, &[], 1, &mut |_, _, _, _| {});
+        let _ = terrane::verify(
+            &terrain,
+            &[],
+            &terrane_geo::RasterOptions::default(),
+            1,
+            &mut |_, _, _, _| {},
+        );
         let _ = terrane::parts::<terrane::Error>(terrain.reader(), &mut |_, _| Ok(()));
     }
 }

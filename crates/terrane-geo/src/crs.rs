@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 
 use geotiff_core::geokeys::{
-    GEODETIC_CRS_TYPE, GT_CITATION, GT_MODEL_TYPE, GT_RASTER_TYPE, GeoKeyDirectory, GeoKeyValue,
-    PROJ_LINEAR_UNITS, PROJECTED_CRS_TYPE, VERTICAL_CS_TYPE, VERTICAL_UNITS,
+    GEODETIC_CRS_TYPE, GEOG_ANGULAR_UNITS, GT_CITATION, GT_MODEL_TYPE, GT_RASTER_TYPE,
+    GeoKeyDirectory, GeoKeyValue, PROJ_LINEAR_UNITS, PROJECTED_CRS_TYPE, VERTICAL_CS_TYPE,
+    VERTICAL_UNITS,
 };
 
 /// The code that means "defined by other keys" in a `GeoKey`.
@@ -127,6 +128,11 @@ impl Crs {
         self.short(VERTICAL_CS_TYPE).is_some_and(|code| code != 0)
     }
 
+    /// Whether a key says that other keys define what it stands for.
+    pub(crate) fn is_user_defined(&self, key: u16) -> bool {
+        self.short(key) == Some(USER_DEFINED)
+    }
+
     /// The EPSG code of the unit of heights, where one is stated.
     pub fn vertical_unit_code(&self) -> Option<u16> {
         self.code(VERTICAL_UNITS)
@@ -140,6 +146,24 @@ impl Crs {
     /// Whether heights and coordinates refer to pixel centres (`PixelIsPoint`) rather than to pixel areas.
     pub fn pixel_is_point(&self) -> bool {
         self.short(GT_RASTER_TYPE) == Some(2)
+    }
+
+    /// The same system of pixels that are points, or that are areas.
+    #[must_use]
+    pub(crate) fn of_points(mut self, is_point: bool) -> Self {
+        let keys = self.directory.get_mut(4..).unwrap_or_default();
+        if let Some(key) = keys
+            .chunks_exact_mut(4)
+            .find(|key| key[0] == GT_RASTER_TYPE)
+        {
+            key[3] = if is_point { 2 } else { 1 };
+        }
+        self
+    }
+
+    /// The EPSG code of the unit of longitudes and latitudes, where one is stated.
+    pub fn angular_unit_code(&self) -> Option<u16> {
+        self.code(GEOG_ANGULAR_UNITS)
     }
 
     /// The name the file gives its system.

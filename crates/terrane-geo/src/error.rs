@@ -38,6 +38,23 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The file is of another format.
+    #[error(
+        "{path}: is {format}, and only GeoTIFFs are read; make one first: gdal_translate {path} {}",
+        as_geotiff(path).display()
+    )]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: &'static str,
+    },
+    /// A terrane file where a raster is needed.
+    #[error("{path}: is a terrane file, not a raster; `terrane decode` makes a GeoTIFF of it")]
+    IsTerrane {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is in order, but holds something that is not read here.
     #[error("{path}: {what} is not supported; {advice}")]
     Unsupported {
@@ -53,6 +70,43 @@ pub enum Error {
     Changed {
         /// The file.
         path: PathBuf,
+    },
+    /// The coordinate reference system that GDAL's file beside a raster states is not understood.
+    #[error(
+        "{path}: the coordinate reference system in the file beside it (.aux.xml) cannot be used; give one with `crs`"
+    )]
+    CrsBeside {
+        /// The raster.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: crate::CrsTextError,
+    },
+    /// The band that was asked for is not there.
+    #[error("{path}: has no band {band}: it has {bands}")]
+    NoBand {
+        /// The file.
+        path: PathBuf,
+        /// The band.
+        band: u16,
+        /// How many it has.
+        bands: u16,
+    },
+    /// The raster has several bands, and none was chosen.
+    #[error("{path}: has {bands} bands; choose that of the heights with `band`, such as 1")]
+    SeveralBands {
+        /// The file.
+        path: PathBuf,
+        /// How many it has.
+        bands: u16,
+    },
+    /// The part that was asked for does not touch the raster.
+    #[error("{path}: `bbox` does not touch the raster, which spans {extent:?}")]
+    OutsideBox {
+        /// The file.
+        path: PathBuf,
+        /// Left, bottom, right and top of the raster.
+        extent: [f64; 4],
     },
     /// A window reaches outside the raster.
     #[error(
@@ -191,6 +245,15 @@ pub enum Error {
         /// Rows of the raster.
         height: usize,
     },
+}
+
+/// What the `GeoTIFF` of a raster may be called.
+fn as_geotiff(path: &Path) -> PathBuf {
+    let named = path.with_extension("tif");
+    if named == path {
+        return path.with_extension("geo.tif");
+    }
+    named
 }
 
 impl Error {

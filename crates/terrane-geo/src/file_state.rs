@@ -2,7 +2,7 @@
 //! stood together in one file.
 
 use std::fs::Metadata;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::{Error, Result};
@@ -37,6 +37,16 @@ impl FileState {
             path: path.to_owned(),
         })
     }
+}
+
+/// Files with their states.
+pub(crate) type FileStates = Vec<(PathBuf, FileState)>;
+
+/// Fails where a file is no longer what it was.
+pub(crate) fn check_states(states: &[(PathBuf, FileState)]) -> Result<()> {
+    states
+        .iter()
+        .try_for_each(|(path, state)| state.check(path))
 }
 
 /// What a system knows of a file that no program can set.

@@ -32,6 +32,19 @@ impl Affine {
         }
     }
 
+    /// A transform from its six numbers in GDAL's order.
+    pub fn from_numbers(numbers: [f64; 6]) -> Self {
+        let [x, x_per_column, x_per_row, y, y_per_column, y_per_row] = numbers;
+        Self {
+            x,
+            x_per_column,
+            x_per_row,
+            y,
+            y_per_column,
+            y_per_row,
+        }
+    }
+
     /// Its six numbers in GDAL's order.
     pub fn numbers(&self) -> [f64; 6] {
         [
@@ -75,13 +88,27 @@ impl Affine {
     /// The same grid with pixels `factor` times as large.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
+        self.stretched([factor; 2])
+    }
+
+    /// The same grid with pixels so many times as wide and as high.
+    #[must_use]
+    pub fn stretched(&self, [across, down]: [f64; 2]) -> Self {
         Self {
-            x_per_column: self.x_per_column * factor,
-            x_per_row: self.x_per_row * factor,
-            y_per_column: self.y_per_column * factor,
-            y_per_row: self.y_per_row * factor,
+            x_per_column: self.x_per_column * across,
+            x_per_row: self.x_per_row * down,
+            y_per_column: self.y_per_column * across,
+            y_per_row: self.y_per_row * down,
             ..*self
         }
+    }
+
+    /// Width and height of a pixel in map units.
+    pub fn pixel_sides(&self) -> [f64; 2] {
+        [
+            self.x_per_column.hypot(self.y_per_column),
+            self.x_per_row.hypot(self.y_per_row),
+        ]
     }
 
     /// Side of a pixel in map units: the root of its area.
@@ -119,6 +146,36 @@ impl Georeference {
             is_georeferenced: true,
             crs,
         }
+    }
+
+    /// A raster whose transform is from the corner of the first pixel, whatever its system says.
+    pub fn at_corner(corner: Affine, crs: Crs) -> Self {
+        let anchor = if crs.pixel_is_point() {
+            corner.shifted(0.5, 0.5)
+        } else {
+            corner
+        };
+        Self::new(anchor, crs)
+    }
+
+    /// Left, bottom, right and top of the raster of so many columns and rows.
+    pub fn extent(&self, (width, height): (usize, usize)) -> [f64; 4] {
+        let affine = self.affine();
+        let (width, height) = (width as f64, height as f64);
+        let corners = [(0.0, 0.0), (width, 0.0), (0.0, height), (width, height)];
+        let mut extent = [
+            f64::INFINITY,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NEG_INFINITY,
+        ];
+        for (x, y) in corners.map(|(column, row)| affine.apply(column, row)) {
+            extent[0] = extent[0].min(x);
+            extent[1] = extent[1].min(y);
+            extent[2] = extent[2].max(x);
+            extent[3] = extent[3].max(y);
+        }
+        extent
     }
 
     /// A raster that is not georeferenced: pixels are counted from its top-left corner, as GDAL does.

@@ -54,10 +54,11 @@ impl Default for BandMetadata {
 }
 
 impl BandMetadata {
-    /// Reads the XML of the metadata tag; items that do not concern the heights are passed over.
-    pub fn parse(xml: &str) -> Result<Self, String> {
+    /// Reads what the XML of the metadata tag says of a band, from 0; items that do not concern the heights are passed over.
+    pub fn parse(xml: &str, band: u16) -> Result<Self, String> {
         let document = roxmltree::Document::parse(xml.trim_end_matches('\0'))
             .map_err(|error| format!("its GDAL metadata is not XML: {error}"))?;
+        let index = band;
         let mut band = Self::default();
         for item in document
             .descendants()
@@ -65,7 +66,7 @@ impl BandMetadata {
         {
             if item
                 .attribute("sample")
-                .is_some_and(|sample| sample.trim() != "0")
+                .is_some_and(|sample| sample.trim().parse() != Ok(index))
             {
                 continue;
             }
@@ -81,6 +82,9 @@ impl BandMetadata {
                 Some("offset") => band.offset = number("offset")?,
                 Some("unittype") => text.clone_into(&mut band.unit),
                 Some("description") => text.clone_into(&mut band.description),
+                _ if item.attribute("name") == Some("NODATA_VALUES") => {
+                    return Err("it states nodata as NODATA_VALUES, which is not read here".into());
+                }
                 _ if item.attribute("name") == Some(QUANTITY) => {
                     band.quantity = Quantity::Other(text.to_owned());
                 }
@@ -138,6 +142,18 @@ impl BandMetadata {
     }
 }
 
+/// Whether the metadata tag of a file beside a raster says that it is a mask of all bands.
+pub(crate) fn is_mask_of_all(xml: &str) -> bool {
+    const PER_DATASET: &str = "2";
+    let Ok(document) = roxmltree::Document::parse(xml.trim_end_matches('\0')) else {
+        return false;
+    };
+    let is_flag = |item: roxmltree::Node| item.attribute("name") == Some("INTERNAL_MASK_FLAGS_1");
+    let mut items = document.descendants();
+    let flag = items.find(|item| item.has_tag_name("Item") && is_flag(*item));
+    flag.and_then(|item| item.text()).map(str::trim) == Some(PER_DATASET)
+}
+
 /// Reads the text of the nodata tag; text that is no number is no nodata value, as for GDAL.
 pub(crate) fn parse_nodata(text: &str) -> Option<f64> {
     let text = text.trim_matches(|character: char| character.is_whitespace() || character == '\0');
@@ -168,14 +184,17 @@ mod tests {
             quantity: Quantity::Height,
         };
         assert_eq!(
-            BandMetadata::parse(&band.to_xml(&[]).unwrap()),
+            BandMetadata::parse(&band.to_xml(&[]).unwrap(), 0),
             Ok(band.clone())
         );
         let slope = BandMetadata {
             quantity: Quantity::Other("slope".into()),
             ..band
         };
-        assert_eq!(BandMetadata::parse(&slope.to_xml(&[]).unwrap()), Ok(slope));
+        assert_eq!(
+            BandMetadata::parse(&slope.to_xml(&[]).unwrap(), 0),
+            Ok(slope)
+        );
         assert_eq!(BandMetadata::default().to_xml(&[]), None);
     }
 
@@ -185,7 +204,8 @@ mod tests {
             <Item name="STATISTICS_MAXIMUM" sample="0">12</Item>
             <Item name="SCALE" sample="1" role="scale">7</Item>
         </GDALMetadata>"#;
-        assert_eq!(BandMetadata::parse(xml), Ok(BandMetadata::default()));
+        assert_eq!(BandMetadata::parse(xml, 0), Ok(BandMetadata::default()));
+        assert_eq!(BandMetadata::parse(xml, 1).unwrap().scale, 7.0);
     }
 
     #[test]
@@ -198,8 +218,9 @@ mod tests {
             &item("scale", "ten"),
             &item("scale", "0"),
             &item("offset", "inf"),
+            "<GDALMetadata><Item name=\"NODATA_VALUES\">7</Item></GDALMetadata>",
         ] {
-            assert!(BandMetadata::parse(xml).is_err(), "{xml}");
+            assert!(BandMetadata::parse(xml, 0).is_err(), "{xml}");
         }
         assert_eq!(parse_nodata("-9999 \0"), Some(-9999.0));
         assert!(parse_nodata("nan").unwrap().is_nan());

@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use terrane_format::Window;
 
-use crate::file_state::FileState;
-use crate::{Error, GeoTiff, Grid, RasterInfo, RasterSource, Result, SampleType, Storage};
+use crate::file_state::{FileStates, check_states};
+use crate::{
+    Error, GeoTiff, Grid, Note, RasterInfo, RasterOptions, RasterSource, Result, SampleType,
+    Storage,
+};
 
 /// Rasters may be off the common grid by this part of a pixel: rounding in their headers, not a shift of the land.
 const ALIGNMENT_PIXELS: f64 = 0.01;
@@ -17,6 +20,7 @@ const OPEN_FILES: usize = 32;
 pub struct Mosaic {
     info: RasterInfo,
     pieces: Pieces,
+    notes: Vec<Note>,
 }
 
 /// A raster file and its pixels on a common grid.
@@ -36,21 +40,31 @@ pub struct Pieces {
     /// Rows of the highest piece.
     tallest: usize,
     /// Each file as it was when it was first opened: it may be opened many times, and must be the same each time.
-    states: Vec<OnceLock<FileState>>,
+    states: Vec<OnceLock<FileStates>>,
+    /// How each is read.
+    options: RasterOptions,
     open: Mutex<Vec<(usize, Arc<GeoTiff>)>>,
 }
 
 impl Mosaic {
     /// Reads the headers of all files and puts them on the grid of the first.
     pub fn open(paths: &[impl AsRef<Path>]) -> Result<Self> {
+        Self::open_with(paths, &RasterOptions::default())
+    }
+
+    /// The same of files of which something is said that counts before what they state. A box is not cut out here: see
+    /// [`crate::open_with`].
+    pub fn open_with(paths: &[impl AsRef<Path>], options: &RasterOptions) -> Result<Self> {
+        let mut notes = Vec::new();
         let mut first: Option<RasterInfo> = None;
         let mut storage: Option<Storage> = None;
         let mut offsets = Vec::with_capacity(paths.len());
         let mut states = Vec::with_capacity(paths.len());
         for path in paths {
-            let raster = GeoTiff::open(path.as_ref())?;
+            let raster = GeoTiff::open_with(path.as_ref(), options)?;
             let info = raster.info().clone();
-            states.push(OnceLock::from(raster.state()));
+            states.push(OnceLock::from(raster.states().to_vec()));
+            notes.extend_from_slice(raster.notes());
             let anchor = first.get_or_insert_with(|| info.clone());
             offsets.push((
                 info.path.clone(),
@@ -85,9 +99,13 @@ impl Mosaic {
         info.levels = vec![(right, bottom)];
         info.georeference.anchor = info.georeference.anchor.shifted(left as f64, top as f64);
         info.storage = storage;
-        let mut pieces = Pieces::new(pieces);
+        let mut pieces = Pieces::new(pieces, options.clone());
         pieces.states = states;
-        Ok(Self { info, pieces })
+        Ok(Self {
+            info,
+            pieces,
+            notes,
+        })
     }
 
     /// The files and their offsets.
@@ -113,11 +131,19 @@ impl RasterSource for Mosaic {
     fn check_unchanged(&self) -> Result<()> {
         self.pieces.check_unchanged()
     }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn identity(&self) -> String {
+        format!("{:?}", self.pieces.states)
+    }
 }
 
 impl Pieces {
-    /// Files at their offsets, the ones that count most last.
-    pub fn new(pieces: Vec<Piece>) -> Self {
+    /// Files at their offsets, the ones that count most last, and how each is read.
+    pub fn new(pieces: Vec<Piece>, options: RasterOptions) -> Self {
         let mut by_row: Vec<usize> = (0..pieces.len()).collect();
         by_row.sort_by_key(|&index| pieces[index].window.row);
         Self {
@@ -128,6 +154,7 @@ impl Pieces {
                 .max()
                 .unwrap_or(0),
             states: vec![OnceLock::new(); pieces.len()],
+            options,
             files: pieces,
             open: Mutex::new(Vec::new()),
         }
@@ -152,12 +179,10 @@ impl Pieces {
 
     /// Fails where a file is no longer what it was when it was first opened.
     pub fn check_unchanged(&self) -> Result<()> {
-        for (piece, state) in self.files.iter().zip(&self.states) {
-            if let Some(state) = state.get() {
-                state.check(&piece.path)?;
-            }
-        }
-        Ok(())
+        let opened = self.states.iter().filter_map(OnceLock::get);
+        opened
+            .into_iter()
+            .try_for_each(|states| check_states(states))
     }
 
     fn piece(&self, index: usize) -> Result<Arc<GeoTiff>> {
@@ -169,10 +194,10 @@ impl Pieces {
             let path = &self.files[index].path;
             // A file that is being written may not open at all, so it is asked before and after.
             if let Some(state) = self.states[index].get() {
-                state.check(path)?;
+                check_states(state)?;
             }
-            let raster = Arc::new(GeoTiff::open(path)?);
-            if *self.states[index].get_or_init(|| raster.state()) != raster.state() {
+            let raster = Arc::new(GeoTiff::open_with(path, &self.options)?);
+            if self.states[index].get_or_init(|| raster.states().to_vec()) != raster.states() {
                 return Err(Error::Changed { path: path.clone() });
             }
             if open.len() >= OPEN_FILES {
@@ -319,7 +344,7 @@ mod tests {
                 },
             })
             .collect();
-        let all = Pieces::new(pieces.clone());
+        let all = Pieces::new(pieces.clone(), RasterOptions::default());
         for index in 0..300_usize {
             let window = Window {
                 column: index * 31 % 1000,
@@ -334,6 +359,6 @@ mod tests {
             assert_eq!(found, expected, "{window:?}");
             assert_eq!(all.touches(window), !expected.is_empty());
         }
-        assert!(!Pieces::new(Vec::new()).touches(Window::whole(10, 10)));
+        assert!(!Pieces::new(Vec::new(), RasterOptions::default()).touches(Window::whole(10, 10)));
     }
 }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use terrane_format::{Window, halve};
 
 use crate::sample::is_height;
-use crate::{Error, GeoTiff, Georeference, GroundScale, HeightUnit, Mosaic, Result, Storage};
+use crate::{
+    Cropped, Error, GeoTiff, Georeference, GroundScale, HeightUnit, Mosaic, Note, RasterOptions,
+    Result, Storage,
+};
 
 /// Heights in metres, row by row from the top; `NaN` where there is no data.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,6 +166,17 @@ pub trait RasterSource: Send + Sync {
         true
     }
 
+    /// What should be said of the raster before it is trusted.
+    fn notes(&self) -> &[Note] {
+        &[]
+    }
+
+    /// What tells the raster from others and from itself before it was changed: its files, and how they are read. Empty for
+    /// what is in memory.
+    fn identity(&self) -> String {
+        String::new()
+    }
+
     /// Fails where a file is no longer what it was when it was opened: then what was read before and after do not
     /// belong together. What is in memory does not change.
     fn check_unchanged(&self) -> Result<()> {
@@ -172,11 +186,23 @@ pub trait RasterSource: Send + Sync {
 
 /// Opens one `GeoTIFF`, or several as one mosaic.
 pub fn open(paths: &[impl AsRef<Path>]) -> Result<Box<dyn RasterSource>> {
-    match paths {
-        [] => Err(Error::NoInput),
-        [path] => Ok(Box::new(GeoTiff::open(path.as_ref())?)),
-        _ => Ok(Box::new(Mosaic::open(paths)?)),
-    }
+    open_with(paths, &RasterOptions::default())
+}
+
+/// Opens one `GeoTIFF`, or several as one mosaic, of which something is said that counts before what the files state.
+pub fn open_with(
+    paths: &[impl AsRef<Path>],
+    options: &RasterOptions,
+) -> Result<Box<dyn RasterSource>> {
+    let whole: Box<dyn RasterSource> = match paths {
+        [] => return Err(Error::NoInput),
+        [path] => Box::new(GeoTiff::open_with(path.as_ref(), options)?),
+        _ => Box::new(Mosaic::open_with(paths, options)?),
+    };
+    Ok(match options.bbox {
+        None => whole,
+        Some(bbox) => Box::new(Cropped::new(whole, bbox)?),
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{BandMetadata, Crs, Error, Georeference, HeightUnit, Quantity};
+use crate::{BandMetadata, Crs, Error, Georeference, HeightUnit, Quantity, UnitOrigin};
 
 /// The type of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,18 +167,23 @@ impl Storage {
 
     /// The unit of the heights: from the band, else from the vertical system, else metres.
     pub fn unit(&self, crs: &Crs) -> Result<HeightUnit, String> {
+        self.unit_with_origin(crs).map(|(unit, _)| unit)
+    }
+
+    /// The unit of the heights, and what states it.
+    pub fn unit_with_origin(&self, crs: &Crs) -> Result<(HeightUnit, UnitOrigin), String> {
         if !self.band.unit.is_empty() {
-            return self
-                .band
-                .height_unit()
-                .map_err(|name| format!("the height unit \"{name}\""));
+            let unit = self.band.height_unit();
+            let unit = unit.map_err(|name| format!("the height unit \"{name}\""))?;
+            return Ok((unit, UnitOrigin::Band));
         }
-        match (crs.vertical_unit_code(), crs.vertical_epsg()) {
+        let unit = match (crs.vertical_unit_code(), crs.vertical_epsg()) {
             (Some(code), _) => HeightUnit::from_epsg_unit(code)
-                .ok_or_else(|| format!("the height unit EPSG:{code}")),
-            (None, Some(code)) => Ok(HeightUnit::from_vertical_epsg(code)),
-            (None, None) => Ok(HeightUnit::Metre),
-        }
+                .ok_or_else(|| format!("the height unit EPSG:{code}"))?,
+            (None, Some(code)) => HeightUnit::from_vertical_epsg(code),
+            (None, None) => return Ok((HeightUnit::Metre, UnitOrigin::Assumed)),
+        };
+        Ok((unit, UnitOrigin::VerticalSystem))
     }
 
     /// The unit of what is written, or why it cannot be. The vertical system of a quantity other than heights is left out.

@@ -17,6 +17,15 @@ pub enum HeightUnit {
 }
 
 impl HeightUnit {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Metre,
+        Self::Centimetre,
+        Self::Foot,
+        Self::UsSurveyFoot,
+        Self::BritishFoot1936,
+    ];
+
     /// Metres in one unit.
     pub fn metres(self) -> f64 {
         match self {
@@ -78,19 +87,35 @@ impl HeightUnit {
     }
 }
 
+/// Where the unit of heights is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitOrigin {
+    /// The band states it.
+    Band,
+    /// The vertical coordinate reference system states it.
+    VerticalSystem,
+    /// Nothing states it: they are taken for metres.
+    Assumed,
+}
+
+impl UnitOrigin {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Band => "band",
+            Self::VerticalSystem => "vertical system",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_unit_is_found_again_by_its_name() {
-        for unit in [
-            HeightUnit::Metre,
-            HeightUnit::Centimetre,
-            HeightUnit::Foot,
-            HeightUnit::UsSurveyFoot,
-            HeightUnit::BritishFoot1936,
-        ] {
+        for unit in HeightUnit::ALL {
             assert_eq!(HeightUnit::from_name(unit.name()), Some(unit));
         }
         assert_eq!(HeightUnit::from_name("fathom"), None);

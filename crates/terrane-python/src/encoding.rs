@@ -1,8 +1,10 @@
 //! Rasters and arrays to files.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use numpy::PyReadonlyArray2;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use terrane::{Destination, Encoded};
 use terrane_geo::geodesy::is_geographic;
@@ -66,7 +68,8 @@ fn run<'a>(
 
 /// Encodes rasters, one or several as a mosaic.
 #[pyfunction]
-#[pyo3(signature = (sources, out, settings, *, resumable, overwrite, any_extension, jobs, memory_limit, progress))]
+#[pyo3(signature = (sources, out, settings, *, resumable, overwrite, any_extension, jobs, memory_limit, progress,
+    reading=None))]
 #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
 pub(crate) fn encode(
     py: Python,
@@ -79,7 +82,9 @@ pub(crate) fn encode(
     jobs: Option<usize>,
     memory_limit: Option<f64>,
     progress: Option<Py<PyAny>>,
+    reading: Option<Vec<(String, String)>>,
 ) -> PyResult<Written> {
+    let options = crate::settings::reading(reading)?;
     let target = Target {
         out,
         resumable,
@@ -89,8 +94,22 @@ pub(crate) fn encode(
         memory_limit,
         progress,
     };
-    let open = || Ok(terrane_geo::open(&sources)?);
-    run(py, settings, &target, &sources, open)
+    let notes = Mutex::new(Vec::new());
+    let open = || {
+        let raster = terrane_geo::open_with(&sources, &options)?;
+        let said = raster.notes().iter().map(ToString::to_string);
+        notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(said);
+        Ok(raster)
+    };
+    let written = run(py, settings, &target, &sources, open)?;
+    let warnings = py.import("warnings")?;
+    for note in notes.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        warnings.call_method1("warn", (note, py.get_type::<PyUserWarning>(), 2))?;
+    }
+    Ok(written)
 }
 
 /// Where an array lies: the transform in rasterio's order from the corner of the first pixel, EPSG codes.

@@ -102,6 +102,7 @@ impl From<Failure> for PyErr {
             Error::MissingShard { .. } => PyFileNotFoundError::new_err(text),
             Error::NotPositive { .. }
             | Error::NotWhole { .. }
+            | Error::RasterOption(_)
             | Error::Levels(_)
             | Error::Effort { .. }
             | Error::Bits { .. }

@@ -98,7 +98,7 @@ pub(crate) fn derive(
 
 /// Checks a file, with its sources where they are given: a report as JSON, and what does not hold.
 #[pyfunction]
-#[pyo3(signature = (path, against, *, model, jobs, memory_limit))]
+#[pyo3(signature = (path, against, *, model, jobs, memory_limit, reading=None))]
 pub(crate) fn verify(
     py: Python,
     path: PathBuf,
@@ -106,10 +106,18 @@ pub(crate) fn verify(
     model: Option<PathBuf>,
     jobs: Option<usize>,
     memory_limit: Option<f64>,
+    reading: Option<Vec<(String, String)>>,
 ) -> PyResult<(String, Vec<String>)> {
+    let options = crate::settings::reading(reading)?;
     detached(py, None, |_| {
         let terrain = open(&path, model, memory_limit)?;
-        let found = terrane::verify(&terrain, &against, threads(jobs), &mut |_, _, _, _| {})?;
+        let found = terrane::verify(
+            &terrain,
+            &against,
+            &options,
+            threads(jobs),
+            &mut |_, _, _, _| {},
+        )?;
         let report = serde_json::Value::Object(found.report);
         Ok((report.to_string(), found.failed))
     })
@@ -118,7 +126,7 @@ pub(crate) fn verify(
 /// Makes a damaged file whole from its sources: a report as JSON. `out` may be the damaged file.
 #[pyfunction]
 #[pyo3(signature = (path, sources, out, *, max_error, rmse, bpp, lossless, per_tile, method, profile, effort, model, tile, bits,
-    fixed_width, overwrite, any_extension, jobs, memory_limit))]
+    fixed_width, overwrite, any_extension, jobs, memory_limit, reading=None))]
 #[expect(
     clippy::too_many_arguments,
     clippy::fn_params_excessive_bools,
@@ -145,7 +153,9 @@ pub(crate) fn repair(
     any_extension: bool,
     jobs: Option<usize>,
     memory_limit: Option<f64>,
+    reading: Option<Vec<(String, String)>>,
 ) -> PyResult<String> {
+    let options = crate::settings::reading(reading)?;
     let hints = Hints {
         target: target(max_error, rmse, bpp, lossless)?,
         per_tile,
@@ -167,6 +177,7 @@ pub(crate) fn repair(
         output.check()?;
         let repairing = Repairing {
             from: &sources,
+            options: options.clone(),
             hints: hints.clone(),
             out: output.clone(),
             resources: resources(jobs, memory_limit)?,

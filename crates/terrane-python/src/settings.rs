@@ -7,7 +7,7 @@ use terrane::Target;
 use terrane_codec::Resources;
 use terrane_codec::encode::{EncodeProgress, Report};
 use terrane_codec::format::MemoryLimit;
-use terrane_geo::{Existing, Kind};
+use terrane_geo::{Existing, Kind, RasterOptions};
 
 use crate::failure::{Outcome, detach, parse, refuse};
 
@@ -53,6 +53,15 @@ impl Settings {
             tile,
         }))
     }
+}
+
+/// How rasters are read, from names and values.
+pub(crate) fn reading(settings: Option<Vec<(String, String)>>) -> Outcome<RasterOptions> {
+    let mut options = RasterOptions::default();
+    for (name, value) in settings.unwrap_or_default() {
+        options.set(&name, &value)?;
+    }
+    Ok(options)
 }
 
 pub(crate) fn target(

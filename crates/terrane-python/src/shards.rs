@@ -11,7 +11,7 @@ use crate::settings::{Settings, detached, existing, resources};
 
 /// Writes a plan; the number of its shards.
 #[pyfunction]
-#[pyo3(signature = (sources, plan, settings, *, shards, shard_tiles, hash, overwrite))]
+#[pyo3(signature = (sources, plan, settings, *, shards, shard_tiles, hash, overwrite, reading=None))]
 #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
 pub(crate) fn shard_plan(
     py: Python,
@@ -22,8 +22,10 @@ pub(crate) fn shard_plan(
     shard_tiles: usize,
     hash: bool,
     overwrite: bool,
+    reading: Option<Vec<(String, String)>>,
 ) -> PyResult<usize> {
     let settings = &settings.0;
+    let options = crate::settings::reading(reading)?;
     detached(py, None, |_| {
         let output = Output::new(&plan, existing(overwrite), Kind::Plan)
             .made_of(&sources)
@@ -31,7 +33,7 @@ pub(crate) fn shard_plan(
         output.check()?;
         let split = shards.map_or(Split::Tiles(shard_tiles), Split::Shards);
         let checks = if hash { Checks::Hash } else { Checks::Time };
-        let made = Plan::new(&sources, settings, split, checks)?;
+        let made = Plan::new(&sources, &options, settings, split, checks)?;
         made.write(&output)?;
         Ok(made.shards())
     })

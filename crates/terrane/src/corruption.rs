@@ -147,7 +147,14 @@ impl Subject {
     fn is_named(&self, changed: &[Part], lost_pages: &[usize]) {
         let terrain = open(&self.now).unwrap();
         let pyramid = &terrain.header().pyramid;
-        let found = verify(&terrain, &[], 1, &mut |_, _, _, _| {}).unwrap();
+        let found = verify(
+            &terrain,
+            &[],
+            &terrane_geo::RasterOptions::default(),
+            1,
+            &mut |_, _, _, _| {},
+        )
+        .unwrap();
         assert!(!found.failed.is_empty(), "{changed:?}");
         let page_of = |tile: LevelTile| {
             let number = pyramid.tree_number(pyramid.root(tile)).unwrap();

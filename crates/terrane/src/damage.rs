@@ -405,7 +405,9 @@ fn check_trees(
 pub(crate) mod tests {
     use terrane_codec::TerrainOptions;
     use terrane_codec::format::Method;
-    use terrane_geo::{Affine, Crs, Georeference, Grid, MemoryRaster, SampleType, Storage};
+    use terrane_geo::{
+        Affine, Crs, Georeference, Grid, MemoryRaster, RasterOptions, SampleType, Storage,
+    };
 
     use super::*;
     use crate::{Settings, Target, Verification, fixture, verify};
@@ -455,7 +457,14 @@ pub(crate) mod tests {
     }
 
     fn check(file: &[u8]) -> Verification {
-        verify(&open(file), &[], 2, &mut |_, _, _, _| {}).unwrap()
+        verify(
+            &open(file),
+            &[],
+            &RasterOptions::default(),
+            2,
+            &mut |_, _, _, _| {},
+        )
+        .unwrap()
     }
 
     fn all(pyramid: &Pyramid) -> impl Iterator<Item = LevelTile> + use<'_> {
@@ -617,7 +626,14 @@ pub(crate) mod tests {
         let middle = file.len() / 2;
         file[middle] ^= 1;
         let nothing = ["nowhere.tif".into()];
-        let found = verify(&open(&file), &nothing, 1, &mut |_, _, _, _| {}).unwrap();
+        let found = verify(
+            &open(&file),
+            &nothing,
+            &RasterOptions::default(),
+            1,
+            &mut |_, _, _, _| {},
+        )
+        .unwrap();
         assert!(found.failed[1].contains("not compared"));
     }
 }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use terrane_codec::Terrain;
-use terrane_codec::format::{LevelTile, TileId, Window};
+use terrane_codec::format::{ErrorBound, LevelTile, TileId, Window};
 use terrane_codec::resample::Resampled;
-use terrane_geo::{Affine, CogWriter, Georeference, Output, Storage};
+use terrane_geo::{CogWriter, Georeference, Output, Storage, box_window};
 
 use crate::damage::is_damage;
-use crate::georeferencing::{affine, georeference, is_exact, storage};
+use crate::georeferencing::{georeference, is_exact, storage};
 use crate::{Error, Result};
 
 /// Which heights of a file are wanted.
@@ -16,7 +16,8 @@ use crate::{Error, Result};
 pub struct Decoding {
     /// The part, in map units: left, bottom, right, top.
     pub bbox: Option<[f64; 4]>,
-    /// The side of a pixel in map units: finer ones sample the surface, coarser ones take means.
+    /// The side of a square pixel in map units: finer ones sample the surface, coarser ones take means of what they cover, from
+    /// eight times the file's own pixels on of an overview.
     pub resolution: Option<f64>,
     /// An overview instead of full resolution; nothing with another pixel size.
     pub level: u8,
@@ -35,30 +36,8 @@ pub enum Damaged {
 }
 
 /// The pixels of a grid that a box touches.
-pub fn pixel_window(affine: &Affine, size: (usize, usize), bbox: [f64; 4]) -> Result<Window> {
-    let [x0, y0, x1, y1] = bbox;
-    let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
-    for (x, y) in [(x0, y0), (x0, y1), (x1, y0), (x1, y1)] {
-        let (column, row) = affine.invert(x, y).ok_or(Error::Singular)?;
-        for (axis, value) in [column, row].into_iter().enumerate() {
-            low[axis] = low[axis].min(value);
-            high[axis] = high[axis].max(value);
-        }
-    }
-    // A corner on a pixel's border does not touch the pixel beyond; coordinates carry rounding.
-    let first = |value: f64| (value + 1e-6).floor().max(0.0) as usize;
-    let end = |value: f64, size: usize| ((value - 1e-6).ceil().max(0.0) as usize).min(size);
-    let (column, row) = (first(low[0]), first(low[1]));
-    let (right, bottom) = (end(high[0], size.0), end(high[1], size.1));
-    if column >= right || row >= bottom {
-        return Err(Error::OutsideBox);
-    }
-    Ok(Window {
-        column,
-        row,
-        width: right - column,
-        height: bottom - row,
-    })
+fn part(georeference: &Georeference, size: (usize, usize), bbox: [f64; 4]) -> Result<Window> {
+    box_window(georeference, size, bbox).ok_or(Error::OutsideBox)
 }
 
 /// The grid that a decoding gives.
@@ -93,8 +72,7 @@ impl Decoding {
     fn view_level<'a>(&self, terrain: &'a Terrain) -> Result<View<'a>> {
         let mut view = View::of_level(terrain, self.level)?;
         if let Some(bbox) = self.bbox {
-            let affine = view.georeference.affine();
-            let window = pixel_window(&affine, (view.width, view.height), bbox)?;
+            let window = part(&view.georeference, (view.width, view.height), bbox)?;
             view = View::of_window(terrain, self.level, window)?;
         }
         view.damaged = self.damaged;
@@ -108,35 +86,26 @@ impl Decoding {
                 value: resolution,
             });
         }
-        let header = terrain.header();
-        let corner = affine(terrain.corner_affine());
-        let (across, down) = (
-            corner.x_per_column.hypot(corner.y_per_column),
-            corner.x_per_row.hypot(corner.y_per_row),
-        );
-        if (across / down - 1.0).abs() >= 1e-6 {
-            return Err(Error::NotSquare {
-                width: across,
-                height: down,
-            });
+        let mut frame = georeference(terrain.header());
+        let corner = frame.affine();
+        if corner.invert(0.0, 0.0).is_none() {
+            return Err(Error::Singular);
         }
-        let (width, height) = header.pyramid.size(0).unwrap_or_default();
+        let (width, height) = terrain.header().pyramid.size(0).unwrap_or_default();
         let whole = Window::whole(width as usize, height as usize);
         let window = match self.bbox {
             None => whole,
-            Some(bbox) => pixel_window(&corner, (whole.width, whole.height), bbox)?,
+            Some(bbox) => part(&frame, (whole.width, whole.height), bbox)?,
         };
-        let factor = resolution / corner.pixel_size();
-        let grid = Resampled::new(terrain, window, factor)?;
-        let anchor = corner
+        // Pixels of a raster are often not quite square; those that are asked for are.
+        let factors = corner.pixel_sides().map(|side| resolution / side);
+        let grid = Resampled::new(terrain, window, factors)?;
+        let corner = corner
             .shifted(window.column as f64, window.row as f64)
-            .scaled(factor);
-        let mut frame = georeference(header);
-        frame.anchor = if frame.is_georeferenced && frame.crs.pixel_is_point() {
-            anchor.shifted(0.5, 0.5)
-        } else {
-            anchor
-        };
+            .stretched(factors);
+        let is_georeferenced = frame.is_georeferenced;
+        frame = Georeference::at_corner(corner, frame.crs);
+        frame.is_georeferenced = is_georeferenced;
         Ok(View {
             terrain,
             georeference: frame,
@@ -179,6 +148,7 @@ impl Decoding {
             height: size.1,
             storage,
             damaged_tiles: damaged.len() as u64,
+            bound_m: view.bound_m(),
         })
     }
 }
@@ -194,6 +164,8 @@ pub struct Decoded {
     pub storage: Storage,
     /// Tiles of the file that are damaged and have no data here.
     pub damaged_tiles: u64,
+    /// The error that the file guarantees for these heights; see [`View::bound_m`].
+    pub bound_m: Option<f64>,
 }
 
 impl<'a> View<'a> {
@@ -236,6 +208,21 @@ impl<'a> View<'a> {
     /// Whether every height is the source's.
     fn is_exact(&self) -> bool {
         is_exact(self.terrain.header()) && matches!(self.pixels, Pixels::Level(0, _))
+    }
+
+    /// The error that the file guarantees for these heights, before they are stored as floats: of pixels at full resolution
+    /// against the source's, and of means of them against the same means of the source's. Points between pixels and overviews
+    /// have none.
+    pub fn bound_m(&self) -> Option<f64> {
+        let is_bounded = match &self.pixels {
+            Pixels::Level(level, _) => *level == 0,
+            Pixels::Resampled(grid) => grid.is_bounded(),
+        };
+        match self.terrain.header().bound {
+            ErrorBound::MaxError(bound) if is_bounded => Some(bound),
+            ErrorBound::Lossless { .. } if is_bounded => Some(0.0),
+            _ => None,
+        }
     }
 
     /// Refuses a grid whose rows do not fit the memory while they are written.

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use terrane_codec::format::{ErrorBound, Reader};
 
-use crate::georeferencing::georeference;
+use crate::extent::{extent, geographic_extent};
+use crate::georeferencing::{georeference, height_unit};
 
 /// The description of a file; needs no model.
 pub fn describe(reader: &Reader) -> Value {
@@ -11,7 +12,9 @@ pub fn describe(reader: &Reader) -> Value {
     let pyramid = &header.pyramid;
     let (width, height) = pyramid.size(0).unwrap_or_default();
     let statistics = &header.statistics;
-    let crs = georeference(header).crs;
+    let georeference = georeference(header);
+    let crs = &georeference.crs;
+    let unit = height_unit(header);
     let levels: Vec<(u32, u32)> = (0..pyramid.levels())
         .filter_map(|level| pyramid.size(level))
         .collect();
@@ -47,7 +50,11 @@ pub fn describe(reader: &Reader) -> Value {
         "overviews": overviews,
         "lowest_m": statistics.lowest_m, "highest_m": statistics.highest_m,
         "crs": crs.to_string(), "horizontal_epsg": crs.horizontal_epsg(), "vertical_epsg": crs.vertical_epsg(),
+        "crs_name": crs.name(), "coordinate_unit": crs.coordinate_unit(),
+        "extent": extent(header), "bounds": geographic_extent(header),
+        "pixel_size": georeference.affine().pixel_sides(),
         "affine": header.affine, "pixel_is_point": header.pixel_is_point,
         "sample_type": header.samples.kind, "nodata": header.samples.nodata, "unit": header.samples.unit,
+        "height_unit": unit.map(|(unit, _)| unit.name()), "height_unit_origin": unit.map(|(_, origin)| origin.name()),
     })
 }

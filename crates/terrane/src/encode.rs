@@ -84,36 +84,6 @@ pub(crate) fn make(
     Ok(made)
 }
 
-/// What tells sources apart: names, sizes and times, also of what no program can set back.
-fn identity(inputs: &[PathBuf]) -> Result<String> {
-    let mut text = String::new();
-    for path in inputs {
-        let failed = |source| Error::Unreadable {
-            path: path.clone(),
-            source,
-        };
-        let metadata = std::fs::metadata(path).map_err(failed)?;
-        text.push_str(&format!(
-            "{} {} {:?} {:?};",
-            path.display(),
-            metadata.len(),
-            metadata.modified().map_err(failed)?,
-            changed(&metadata)
-        ));
-    }
-    Ok(text)
-}
-
-/// When the bytes of a file changed last, whatever time it was given since.
-#[cfg(unix)]
-fn changed(metadata: &std::fs::Metadata) -> (i64, i64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.ctime(), metadata.ctime_nsec())
-}
-
-#[cfg(not(unix))]
-fn changed(_: &std::fs::Metadata) {}
-
 /// The heights of a raster, with a count of those that are none.
 pub(crate) struct RasterHeights<'a> {
     pub(crate) raster: &'a dyn RasterSource,
@@ -196,7 +166,7 @@ impl Job<'_> {
                 Output::named_here(name, Existing::Replace)
                     .made_of(inputs)
                     .check()?;
-                let identity = identity(inputs)?;
+                let identity = self.raster.identity();
                 Some(Journal::open(name, &header, &encoder, &identity)?)
             }
         };

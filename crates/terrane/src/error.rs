@@ -179,23 +179,17 @@ pub enum Error {
     /// A transform without an inverse.
     #[error("the raster's transform cannot be inverted")]
     Singular,
-    /// Pixels that are not square.
-    #[error("`resolution` needs square pixels, and these are {width} by {height}")]
-    NotSquare {
-        /// Width in map units.
-        width: f64,
-        /// Height in map units.
-        height: f64,
-    },
     /// A pixel size that is not a whole number of pixels.
     #[error(
-        "`resolution` must be a whole multiple of the new file's pixels, which are {pixel} across, and not {resolution}"
+        "`resolution` must be a whole multiple of the new file's pixels, which are {width} by {height}, and not {resolution}"
     )]
     NotWhole {
         /// What was asked for.
         resolution: f64,
-        /// Side of a pixel in map units.
-        pixel: f64,
+        /// Width of a pixel in map units.
+        width: f64,
+        /// Height of a pixel in map units.
+        height: f64,
     },
     /// Of two files one alone says where it lies.
     #[error("the {side} file does not say where it lies, and the other does")]
@@ -377,6 +371,9 @@ pub enum Error {
     /// A raster.
     #[error(transparent)]
     Raster(#[from] terrane_geo::Error),
+    /// A setting of reading rasters is none.
+    #[error(transparent)]
+    RasterOption(#[from] terrane_geo::RasterOptionError),
     /// A terrane file.
     #[error(transparent)]
     Terrain(#[from] terrane_codec::Error),

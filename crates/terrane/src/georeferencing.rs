@@ -1,21 +1,16 @@
 //! What a terrane file keeps of a raster's description, and back.
 
 use terrane_codec::format::{ErrorBound, GeoKeys, Header, Samples};
-use terrane_geo::{Affine, BandMetadata, Crs, Georeference, RasterInfo, SampleType, Storage};
+use terrane_geo::{
+    Affine, BandMetadata, Crs, Georeference, HeightUnit, RasterInfo, SampleType, Storage,
+    UnitOrigin,
+};
 
 use crate::{Error, Result};
 
 /// A transform from its six numbers in GDAL's order.
 pub fn affine(numbers: [f64; 6]) -> Affine {
-    let [x, x_per_column, x_per_row, y, y_per_column, y_per_row] = numbers;
-    Affine {
-        x,
-        x_per_column,
-        x_per_row,
-        y,
-        y_per_column,
-        y_per_row,
-    }
+    Affine::from_numbers(numbers)
 }
 
 /// GeoTIFF's keys as the file keeps them.
@@ -53,6 +48,13 @@ pub fn georeference(header: &Header) -> Georeference {
         is_georeferenced: header.is_georeferenced,
         crs,
     }
+}
+
+/// The unit in which the source stores its heights, and what states it; `None` where it is not known here.
+pub fn height_unit(header: &Header) -> Option<(HeightUnit, UnitOrigin)> {
+    let mut storage = Storage::metres(SampleType::F64, None);
+    storage.band.unit.clone_from(&header.samples.unit);
+    storage.unit_with_origin(&georeference(header).crs).ok()
 }
 
 /// Whether every height at full resolution is the source's: because the file is lossless, or because it was so when the

@@ -24,16 +24,64 @@ pub enum Checks {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
+    // Not flattened, which `deny_unknown_fields` would not go with.
     path: PathBuf,
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     modified_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     sha256: Option<String>,
+    /// Files beside it that say something of it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    beside: Vec<KnownFile>,
     column: usize,
     row: usize,
     width: usize,
     height: usize,
+}
+
+/// A file, and how it is known again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KnownFile {
+    path: PathBuf,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    modified_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    sha256: Option<String>,
+}
+
+impl KnownFile {
+    fn new(path: PathBuf, checks: Checks) -> Result<Self> {
+        let (bytes, modified_ns) = modified_ns(&path)?;
+        Ok(Self {
+            sha256: match checks {
+                Checks::Time => None,
+                Checks::Hash => Some(hash_of(&path)?),
+            },
+            modified_ns: modified_ns.filter(|_| checks == Checks::Time),
+            path,
+            bytes,
+        })
+    }
+
+    /// Checks that it is what it was.
+    fn check(&self) -> Result<()> {
+        let (bytes, modified_ns) = modified_ns(&self.path)?;
+        let is_same = bytes == self.bytes
+            && match &self.sha256 {
+                Some(expected) => hash_of(&self.path)? == *expected,
+                None => modified_ns == self.modified_ns,
+            };
+        if is_same {
+            Ok(())
+        } else {
+            Err(Error::InputChanged {
+                path: self.path.clone(),
+            })
+        }
+    }
 }
 
 fn hash_of(path: &Path) -> Result<String> {
@@ -76,7 +124,15 @@ impl Input {
             path: piece.path.clone(),
             source,
         })?;
-        let (bytes, modified_ns) = modified_ns(&path)?;
+        let beside = terrane_geo::sidecars(&path)?;
+        let beside = beside.into_iter().map(|path| KnownFile::new(path, checks));
+        let beside = beside.collect::<Result<_>>()?;
+        let KnownFile {
+            path,
+            bytes,
+            modified_ns,
+            sha256,
+        } = KnownFile::new(path, checks)?;
         let Window {
             column,
             row,
@@ -84,13 +140,11 @@ impl Input {
             height,
         } = piece.window;
         Ok(Self {
-            sha256: match checks {
-                Checks::Time => None,
-                Checks::Hash => Some(hash_of(&path)?),
-            },
-            modified_ns: modified_ns.filter(|_| checks == Checks::Time),
             path,
             bytes,
+            modified_ns,
+            sha256,
+            beside,
             column,
             row,
             width,
@@ -115,20 +169,20 @@ impl Input {
         }
     }
 
-    /// Checks that the raster is the one that was planned with.
+    /// Checks that the raster is the one that was planned with, with the files beside it.
     pub(crate) fn check(&self) -> Result<()> {
-        let (bytes, modified_ns) = modified_ns(&self.path)?;
-        let is_same = bytes == self.bytes
-            && match &self.sha256 {
-                Some(expected) => hash_of(&self.path)? == *expected,
-                None => modified_ns == self.modified_ns,
-            };
-        if is_same {
-            Ok(())
-        } else {
-            Err(Error::InputChanged {
-                path: self.path.clone(),
-            })
+        let own = KnownFile {
+            path: self.path.clone(),
+            bytes: self.bytes,
+            modified_ns: self.modified_ns,
+            sha256: self.sha256.clone(),
+        };
+        own.check()?;
+        let beside = terrane_geo::sidecars(&self.path)?;
+        let is_known = |path: &PathBuf| self.beside.iter().any(|known| known.path == *path);
+        if let Some(path) = beside.into_iter().find(|path| !is_known(path)) {
+            return Err(Error::InputChanged { path });
         }
+        self.beside.iter().try_for_each(KnownFile::check)
     }
 }

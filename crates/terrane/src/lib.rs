@@ -69,6 +69,7 @@ mod derive;
 mod describe;
 mod encode;
 mod error;
+mod extent;
 mod fault;
 #[cfg(test)]
 mod fixture;
@@ -92,11 +93,12 @@ mod virtual_tiff;
 
 pub use contour::{ContourLine, ContourReport, Contouring, LineCrs, LineFormat};
 pub use damage::{Damage, DamagedPart, Reach, is_damage};
-pub use decode::{Damaged, Decoded, Decoding, View, pixel_window};
+pub use decode::{Damaged, Decoded, Decoding, View};
 pub use derive::{Derivation, DeriveMode, UnknownMode};
 pub use describe::describe;
 pub use encode::{Destination, Encoded, encode};
 pub use error::{Error, Result};
+pub use extent::{extent, geographic_extent};
 pub use fault::Fault;
 pub use input::Checks;
 pub use open::{MODELS, ModelFile, OpenOptions, open, open_reader, open_with, read_model};

@@ -1,5 +1,6 @@
 //! The plan of an encoding in shards: complete, so that a shard is a function of its plan and its model alone.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,10 @@ use sha2::{Digest, Sha256};
 use terrane_codec::division::Division;
 use terrane_codec::format::{Coding, Header, MemoryLimit, Window};
 use terrane_codec::{Rate, TileEncoder};
-use terrane_geo::{AtomicFile, GeoTiff, Mosaic, Output, Piece, RasterSource};
+use terrane_geo::{
+    AtomicFile, Cropped, GeoTiff, Mosaic, Note, Output, Piece, RasterOptionError, RasterOptions,
+    RasterSource,
+};
 
 use crate::input::Input;
 use crate::open::{MODELS, ModelFile, read_model};
@@ -18,6 +22,9 @@ use crate::{Checks, Error, Result, Settings};
 const VERSION: u32 = 1;
 /// This program; another version may encode otherwise.
 pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
+
+/// Columns and rows of the grid on which rasters lie.
+const MAX_PIXELS: usize = u32::MAX as usize;
 
 /// How a raster is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +44,20 @@ pub struct Plan {
     program: String,
     /// The rasters and their windows.
     pub(crate) inputs: Vec<Input>,
+    /// How they are read: settings by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    reading: BTreeMap<String, String>,
+    /// Column and row of the first pixel on the grid of the rasters, of which a part is encoded.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    origin: Option<[usize; 2]>,
     /// The head of the file, without statistics.
     header: Header,
     coding: CodingPlan,
     /// How the raster is divided.
     division: Division,
+    /// What should be said of the rasters.
+    #[serde(skip)]
+    notes: Vec<Note>,
 }
 
 /// How tiles are coded.
@@ -63,6 +79,7 @@ impl Plan {
     /// Plans the encoding of one raster, or of several as a mosaic.
     pub fn new(
         inputs: &[PathBuf],
+        options: &RasterOptions,
         settings: &Settings,
         split: Split,
         checks: Checks,
@@ -71,14 +88,24 @@ impl Plan {
         if prepared.is_whole {
             return Err(Error::WholeRate);
         }
-        let (info, pieces) = if let [path] = inputs {
-            let info = GeoTiff::open(path)?.info().clone();
-            let window = Window::whole(info.width(), info.height());
+        let (raster, pieces): (Box<dyn RasterSource>, _) = if let [path] = inputs {
+            let raster = GeoTiff::open_with(path, options)?;
+            let window = Window::whole(raster.info().width(), raster.info().height());
             let path = path.clone();
-            (info, vec![Piece { path, window }])
+            (Box::new(raster), vec![Piece { path, window }])
         } else {
-            let mosaic = Mosaic::open(inputs)?;
-            (mosaic.info().clone(), mosaic.pieces().to_vec())
+            let mosaic = Mosaic::open_with(inputs, options)?;
+            let pieces = mosaic.pieces().to_vec();
+            (Box::new(mosaic), pieces)
+        };
+        let notes = raster.notes().to_vec();
+        let (info, origin) = match options.bbox {
+            None => (raster.info().clone(), None),
+            Some(bbox) => {
+                let part = Cropped::new(raster, bbox)?;
+                let Window { column, row, .. } = part.window();
+                (part.info().clone(), Some([column, row]))
+            }
         };
         let (header, encoder) = prepared.start(&info, prepared.rate)?;
         let division = match split {
@@ -94,6 +121,12 @@ impl Plan {
         Ok(Self {
             version: VERSION,
             program: PROGRAM.to_owned(),
+            reading: options
+                .settings()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            origin,
+            notes,
             inputs: pieces
                 .iter()
                 .map(|piece| Input::new(piece, checks))
@@ -139,13 +172,19 @@ impl Plan {
         let pyramid = &plan.header.pyramid;
         let (width, height) = pyramid.size(0).unwrap_or_default();
         let (width, height) = (width as usize, height as usize);
-        if !plan
-            .inputs
-            .iter()
-            .all(|input| input.piece().window.fits(width, height))
-        {
+        // Of a part of the rasters, these lie outside.
+        let (right, bottom) = match plan.origin {
+            None => (width, height),
+            Some(_) => (MAX_PIXELS, MAX_PIXELS),
+        };
+        let is_on_grid = |input: &Input| input.piece().window.fits(right, bottom);
+        let has_origin = plan
+            .origin
+            .is_none_or(|origin| origin.iter().all(|&at| at <= MAX_PIXELS));
+        if !plan.inputs.iter().all(is_on_grid) || !has_origin {
             return Err(bad("a raster lies outside the grid".into()));
         }
+        plan.options().map_err(|error| bad(error.to_string()))?;
         plan.division
             .check(pyramid)
             .map_err(|error| bad(error.to_string()))?;
@@ -182,6 +221,30 @@ impl Plan {
     /// How the raster is divided.
     pub fn division(&self) -> &Division {
         &self.division
+    }
+
+    /// What should be said of the rasters; a plan that was read from a file says nothing any more.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// How the rasters are read.
+    pub(crate) fn options(&self) -> std::result::Result<RasterOptions, RasterOptionError> {
+        let mut options = RasterOptions::default();
+        for (name, value) in &self.reading {
+            options.set(name, value)?;
+        }
+        Ok(options)
+    }
+
+    /// A window of the raster that is encoded on the grid of all rasters.
+    pub(crate) fn on_grid(&self, window: Window) -> Window {
+        let [column, row] = self.origin.unwrap_or_default();
+        Window {
+            column: window.column.saturating_add(column),
+            row: window.row.saturating_add(row),
+            ..window
+        }
     }
 
     /// The head of the file, without statistics.

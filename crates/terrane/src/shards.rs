@@ -32,20 +32,21 @@ pub struct ShardReport {
 
 /// The heights of the rasters of a shard, with a count of those that are none.
 struct PieceHeights<'a> {
+    plan: &'a Plan,
     pieces: &'a Pieces,
     not_heights: u64,
 }
 
 impl Heights for PieceHeights<'_> {
     fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
-        let grid = self.pieces.read(window);
+        let grid = self.pieces.read(self.plan.on_grid(window));
         let grid = grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))?;
         self.not_heights += grid.not_heights as u64;
         Ok(grid.heights)
     }
 
     fn touches(&self, window: Window) -> bool {
-        self.pieces.touches(window)
+        self.pieces.touches(self.plan.on_grid(window))
     }
 }
 
@@ -155,7 +156,7 @@ impl Plan {
         };
         std::fs::create_dir_all(folder).map_err(failed)?;
         // Only the rasters that this shard reads are opened: a country is thousands of them.
-        let window = area.window(pyramid);
+        let window = self.on_grid(area.window(pyramid));
         let mut pieces = Vec::new();
         let mut used = Vec::new();
         for input in &self.inputs {
@@ -166,7 +167,8 @@ impl Plan {
                 used.push(input);
             }
         }
-        let pieces = Pieces::new(pieces);
+        let options = self.options().map_err(Error::RasterOption)?;
+        let pieces = Pieces::new(pieces, options);
         let model = self.model(model, resources.memory)?;
         let encoder = self.encoder(model.as_ref());
         let encoding = ShardEncoding {
@@ -182,6 +184,7 @@ impl Plan {
         let mut file = AtomicFile::create(&out)?;
         let mut out = BufWriter::new(file.file());
         let mut heights = PieceHeights {
+            plan: self,
             pieces: &pieces,
             not_heights: 0,
         };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use terrane_codec::format::{ErrorBound, Window};
 use terrane_codec::{Terrain, psnr_db};
+use terrane_geo::{RasterOptions, RasterSource};
 
 use crate::damage::{Damage, find_damage};
 use crate::georeferencing::{geo_keys, georeference};
@@ -25,10 +26,12 @@ pub struct Verification {
 pub(crate) type Report<'a> = dyn FnMut(&'static str, u64, u64, &'static str) + 'a;
 
 /// Checks every checksum and every tile of a file and, with its source, every height, the georeference and the error bound.
-/// Damage does not end it: everything that can still be read is checked. Only what is whole is compared with its source.
+/// Damage does not end it: everything that can still be read is checked. Only what is whole is compared with its source,
+/// which is read as it was when the file was made.
 pub fn verify(
     terrain: &Terrain,
     against: &[PathBuf],
+    options: &RasterOptions,
     jobs: usize,
     progress: &mut Report,
 ) -> Result<Verification> {
@@ -41,7 +44,8 @@ pub fn verify(
     note("damaged", listed.into());
     if damages.is_empty() {
         if !against.is_empty() {
-            compare(terrain, against, jobs, progress, &mut found)?;
+            let raster = terrane_geo::open_with(against, options)?;
+            compare(terrain, &*raster, jobs, progress, &mut found)?;
         }
     } else {
         if damages.unlisted > 0 {
@@ -76,13 +80,12 @@ struct Sums {
 
 fn compare(
     terrain: &Terrain,
-    against: &[PathBuf],
+    raster: &dyn RasterSource,
     jobs: usize,
     progress: &mut Report,
     found: &mut Verification,
 ) -> Result<()> {
     let header = terrain.header();
-    let raster = terrane_geo::open(against)?;
     let info = raster.info();
     let (width, height) = header.pyramid.size(0).unwrap_or_default();
     let (width, height) = (width as usize, height as usize);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use terrane::{Damaged, Decoding};
 use terrane_geo::Kind;
+pub(crate) use terrane_geo::parse_bbox as parse_box;
 
 use crate::Common;
 use crate::commands::{CheckFailed, FileArguments, OutputOptions, jobs};
@@ -22,7 +23,9 @@ pub(crate) struct Arguments {
     file: FileArguments,
     /// COG to write, or - for standard output.
     out: PathBuf,
-    /// Side of a pixel in map units: finer samples the surface, coarser takes means.
+    /// Side of a square pixel in map units. Coarser pixels are means of what they cover, within the file's bound of the same
+    /// means of the source as long as they are less than eight times as large as the file's; from there on they are means of
+    /// an overview, without a bound. Finer ones are points of the surface, which has its bound at the file's pixels alone.
     #[arg(long, value_name = "M", conflicts_with = "level")]
     resolution: Option<f64>,
     /// The part to decode, in map units.
@@ -36,22 +39,6 @@ pub(crate) struct Arguments {
     skip_damaged: bool,
     #[command(flatten)]
     output: OutputOptions,
-}
-
-/// A box from four numbers.
-pub(crate) fn parse_box(text: &str) -> Result<[f64; 4], String> {
-    let numbers: Option<Vec<f64>> = text
-        .split(',')
-        .map(|part| part.trim().parse().ok())
-        .collect();
-    let numbers = numbers.and_then(|numbers| <[f64; 4]>::try_from(numbers).ok());
-    match numbers {
-        Some([x0, y0, x1, y1]) if x0 < x1 && y0 < y1 => Ok([x0, y0, x1, y1]),
-        _ => Err(
-            "four numbers are needed, the lower-left and the upper-right corner: X0,Y0,X1,Y1"
-                .into(),
-        ),
-    }
 }
 
 /// Runs the command.
@@ -82,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let (sample, nodata) = (decoded.storage.sample.name(), decoded.storage.nodata);
     let report = serde_json::json!({
         "width": width, "height": height, "sample_type": sample, "nodata": nodata,
-        "damaged_tiles": decoded.damaged_tiles,
+        "bound_m": decoded.bound_m, "damaged_tiles": decoded.damaged_tiles,
     });
     let number = |value: Option<f64>| value.map_or("none".to_owned(), |value| value.to_string());
     let source = &terrain.header().samples;
@@ -97,9 +84,14 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
                 number(source.nodata)
             )
         };
+    let bound = match decoded.bound_m {
+        Some(0.0) => "exact".to_owned(),
+        Some(bound) => format!("no error above {bound} m"),
+        None => "without a bound".to_owned(),
+    };
     destination.report(common, report, |name| {
         format!(
-            "{name}: {width} x {height}, {sample}, nodata {}{change}\n",
+            "{name}: {width} x {height}, {sample}, nodata {}{change}, {bound}\n",
             number(nodata)
         )
     })?;

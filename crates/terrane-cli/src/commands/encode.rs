@@ -15,6 +15,7 @@ use terrane_geo::Kind;
 
 use crate::Common;
 use crate::commands::OutputOptions;
+use crate::commands::raster::RasterArguments;
 use crate::output::bytes;
 use crate::progress::Progress;
 use crate::streams::{Destination, is_stream, source};
@@ -24,15 +25,18 @@ use crate::streams::{Destination, is_stream, source};
 /// The rate is given by one of --max-error, --rmse, --bpp and --lossless; without any it is --max-error 0.1. With
 /// --bits alone only the tokens are stored, and the error is whatever it is.
 ///
-/// Several rasters are one mosaic on the grid of the first; where they overlap, the last one with data counts.
+/// Several rasters are one mosaic on the grid of the first; where they overlap, the last one with data counts. GDAL's file
+/// beside a raster (.aux.xml) and its mask (.msk) are read as GDAL reads them.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  terrane encode dem.tif dem.trn --max-error 0.1\n  terrane encode west.tif east.tif both.trn --rmse 0.05\n  terrane encode dem.tif dem.trn --bits 8"
+    after_help = "Examples:\n  terrane encode dem.tif dem.trn --max-error 0.1\n  terrane encode west.tif east.tif both.trn --rmse 0.05\n  terrane encode dem.tif dem.trn --bits 8\n  terrane encode old.tif dem.trn --crs EPSG:2263 --vertical-unit us-ft --nodata -9999"
 )]
 pub(crate) struct Arguments {
     /// Rasters, and last the file to write; - for standard input and output.
     #[arg(num_args = 2.., required = true, value_names = ["IN", "OUT"])]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    raster: RasterArguments,
     #[command(flatten)]
     coding: CodingArguments,
     /// Keep finished tiles in OUT.journal, so that the same command goes on where it was stopped.
@@ -131,6 +135,7 @@ impl Arguments {
     pub(crate) fn plain(raster: &Path, out: &Path, method: Method, max_error: Option<f64>) -> Self {
         Self {
             files: vec![raster.to_owned(), out.to_owned()],
+            raster: RasterArguments::default(),
             coding: CodingArguments {
                 method: Some(method),
                 profile: Profile::Standard,
@@ -246,7 +251,7 @@ pub(crate) fn write<'a>(
     );
     let inputs = inputs.iter().map(|path| source(path).map(Cow::into_owned));
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    let raster = terrane_geo::open(&inputs)?;
+    let raster = arguments.raster.open(&inputs)?;
     let job = terrane::Destination {
         out: output,
         resumable: arguments.resumable.then_some(&inputs),

@@ -1,9 +1,10 @@
 //! `terrane info`: what a terrane file says of itself.
 
-use crate::georeferencing::georeference;
 use anyhow::Result;
-use terrane::Parts;
-use terrane_codec::format::{Pyramid, Reader};
+use terrane::georeferencing::{georeference, height_unit};
+use terrane::{Parts, extent, geographic_extent};
+use terrane_codec::format::{Header, Pyramid, Reader};
+use terrane_geo::{Crs, HeightUnit, UnitOrigin};
 
 use crate::Common;
 use crate::commands::FileArguments;
@@ -46,7 +47,8 @@ fn text(reader: &Reader, bound: &str) -> String {
     let (width, height) = pyramid.size(0).unwrap_or_default();
     let statistics = &header.statistics;
     let bpp = bpp(reader);
-    let crs = georeference(header).crs;
+    let georeference = georeference(header);
+    let crs = &georeference.crs;
     let levels = levels(pyramid);
     let mut text = String::new();
     // A value that a file states must not look like a line of ours.
@@ -111,11 +113,22 @@ fn text(reader: &Reader, bound: &str) -> String {
     line(
         "heights",
         format!(
-            "{:.2} to {:.2} m",
-            statistics.lowest_m, statistics.highest_m
+            "{:.2} to {:.2} m{}",
+            statistics.lowest_m,
+            statistics.highest_m,
+            source_unit(header)
         ),
     );
-    line("system", crs.to_string());
+    line("system", system(crs));
+    let unit = crs.coordinate_unit();
+    if let Some(extent) = extent(header) {
+        line("extent", format!("{} {unit}", corners(extent)));
+    }
+    if let Some(bounds) = geographic_extent(header) {
+        line("bounds", format!("{} degree (WGS 84)", corners(bounds)));
+    }
+    let [across, down] = georeference.affine().pixel_sides();
+    line("pixel", format!("{across} x {down} {unit}"));
     line(
         "transform",
         format!(
@@ -140,6 +153,30 @@ fn text(reader: &Reader, bound: &str) -> String {
         ),
     );
     text
+}
+
+/// The unit of the source's heights, where it is not plain metres that it states.
+fn source_unit(header: &Header) -> String {
+    match height_unit(header) {
+        Some((HeightUnit::Metre, UnitOrigin::Assumed)) => {
+            "; the source states no unit, and metres are assumed".into()
+        }
+        Some((unit, origin)) => format!("; in the source {} ({})", unit.name(), origin.name()),
+        None => format!("; in the source {}", header.samples.unit),
+    }
+}
+
+/// A system with its name.
+fn system(crs: &Crs) -> String {
+    match crs.name().filter(|name| !crs.to_string().contains(name)) {
+        Some(name) => format!("{crs}, {name}"),
+        None => crs.to_string(),
+    }
+}
+
+/// The lower-left and the upper-right corner.
+fn corners([left, bottom, right, top]: [f64; 4]) -> String {
+    format!("{left}, {bottom} to {right}, {top}")
 }
 
 /// Shows where the bytes are.

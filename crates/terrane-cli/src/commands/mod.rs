@@ -34,6 +34,7 @@ pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod query;
+pub(crate) mod raster;
 pub(crate) mod repair;
 pub(crate) mod serve;
 pub(crate) mod shard;

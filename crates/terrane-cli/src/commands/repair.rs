@@ -11,6 +11,7 @@ use terrane_geo::{Existing, Kind, Output};
 use crate::Common;
 use crate::commands::OutputOptions;
 use crate::commands::encode::{RateArguments, methods, profiles};
+use crate::commands::raster::RasterArguments;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
@@ -44,6 +45,8 @@ pub(crate) struct Arguments {
     output: OutputOptions,
     #[command(flatten)]
     hints: HintArguments,
+    #[command(flatten)]
+    raster: RasterArguments,
 }
 
 /// How the file was encoded, for what it does not say any more.
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     out.check()?;
     let repairing = Repairing {
         from: &arguments.from,
+        options: arguments.raster.options(),
         hints,
         out: out.clone(),
         resources: common.resources(),

@@ -10,6 +10,7 @@ use terrane_geo::Kind;
 use crate::Common;
 use crate::commands::OutputOptions;
 use crate::commands::encode::{CodingArguments, warn_of};
+use crate::commands::raster::{RasterArguments, tell};
 use crate::output::{bytes, print, print_json, shown};
 use crate::progress::Progress;
 use crate::streams::Destination;
@@ -39,6 +40,8 @@ pub(crate) struct PlanArguments {
     /// Rasters, and last the plan to write.
     #[arg(num_args = 2.., required = true, value_names = ["IN", "PLAN"])]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    raster: RasterArguments,
     #[command(flatten)]
     coding: CodingArguments,
     /// Tiles across a shard, a power of two; 16 without it.
@@ -137,7 +140,9 @@ fn plan(arguments: &PlanArguments, common: &Common) -> Result<()> {
         .made_of(inputs)
         .made_of(&settings.model);
     output.check()?;
-    let plan = Plan::new(inputs, &settings, split, checks)?;
+    let options = arguments.raster.options();
+    let plan = Plan::new(inputs, &options, &settings, split, checks)?;
+    tell(plan.notes());
     plan.write(&output)?;
     let (shards, sha256) = (plan.shards(), hex::encode(plan.sha256()));
     if common.json {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use terrane::{Error, Verification, is_damage};
 
 use crate::Common;
+use crate::commands::raster::RasterArguments;
 use crate::commands::{CheckFailed, FileArguments, jobs};
 use crate::output::{one_line, print, print_json, sentence};
 use crate::progress::Progress;
@@ -14,7 +15,8 @@ use crate::progress::Progress;
 /// Check every checksum and every tile of a file; with --against also every height, the georeference and the error bound.
 ///
 /// Damage does not end the check: every damaged record is listed with the tiles that it reaches, a damaged page of the index
-/// with its trees, and all others are still decoded; only a file that is whole is compared with its source.
+/// with its trees, and all others are still decoded; only a file that is whole is compared with its source, which is read
+/// with the options with which it was encoded.
 ///
 /// Gradients and Laplacians are differences of neighbouring pixels, in metres per pixel and per pixel². bpp counts all
 /// bytes of the file over the pixels with data. Ends with 0 where everything holds, with 1 where the file is damaged or is
@@ -28,6 +30,8 @@ pub(crate) struct Arguments {
     /// The raster the file was made from, or several that were one mosaic.
     #[arg(long, value_name = "IN.tif", num_args = 1..)]
     against: Vec<PathBuf>,
+    #[command(flatten)]
+    raster: RasterArguments,
 }
 
 /// Runs the command.
@@ -57,6 +61,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
     let found = terrane::verify(
         &terrain,
         &arguments.against,
+        &arguments.raster.options(),
         jobs(common),
         &mut |what, done, of, unit| {
             if shown.as_ref().is_none_or(|(before, _)| *before != what) {

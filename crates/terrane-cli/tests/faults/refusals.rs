@@ -41,7 +41,7 @@ fn no_fault_makes_a_refusal_an_output() {
     // Its letters are of another time than UTF-8.
     std::fs::write(
         path.join("noted.tif.aux.xml"),
-        b"<PAMDataset>\xe9<NoDataValue>0</NoDataValue></PAMDataset>",
+        b"<PAMDataset>\xe9<GCPList><GCP/></GCPList></PAMDataset>",
     )
     .unwrap();
     let mut count = 0;

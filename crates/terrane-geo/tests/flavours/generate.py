@@ -11,6 +11,7 @@ import argparse
 import json
 import warnings
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import make
 import numpy as np
@@ -39,7 +40,7 @@ class Maker:
 
     def __init__(self, number):
         self.random = np.random.default_rng([20251, number])
-        self.number, self.refused = number, None
+        self.number, self.refused, self.may_refuse = number, None, False
 
     def pick(self, choices):
         """One of several, each as likely."""
@@ -137,6 +138,46 @@ class Maker:
             transform = Affine(step, 0, x, 0, -step, y)
         return crs, transform, bool(self.chance(4))
 
+    def write_beside(self, path, dtype, heights):
+        """Files beside the raster that say something of it: GDAL's own (PAM) and a world file."""
+        if self.chance(2):
+            step = float(self.pick([0.5, 2, 10]))
+            lines = [step, 0, 0, -step, 2_600_000.25, 1_200_000.75]
+            path.with_suffix(self.pick([".tfw", ".TFW", ".tifw", ".wld"])).write_text("\n".join(map(str, lines)) + "\n")
+            if self.chance(2):
+                return
+        parts, band = [], []
+        if self.chance(2):
+            crs = self.pick(SYSTEMS)
+            text = CRS.from_user_input(crs).to_wkt(version=self.pick(["WKT1_GDAL", "WKT2_2019"]))
+            order = "2,1" if crs in ("EPSG:4326", "EPSG:4269", "EPSG:2193") else "1,2"
+            mapping = self.pick(["", f' dataAxisToSRSAxisMapping="{order}"'])
+            parts.append(f"<{(tag := self.pick(['SRS', 'SRS', 'srs']))}{mapping}>{escape(text)}</{tag}>")
+            # A system without a code, which GDAL has keys for.
+            self.may_refuse |= not crs.startswith("EPSG")
+        if self.chance(2):
+            parts.append(f"<GeoTransform> 5.0e5, {self.pick([1, 2.5])}, {self.pick([0, 0.5])}, 5200000,0 , -3</GeoTransform>")
+        if self.chance(2):
+            band.append(f"<NoDataValue>{self.pick([heights.flat[-1].item(), -9999, 0])}</NoDataValue>")
+        if self.chance(3):
+            # GDAL's versions differ where the raster has one too.
+            self.may_refuse = True
+            band.append("<Offset>-5</Offset><Scale>2</Scale>" if self.chance(2) else "<UnitType>ft</UnitType>")
+        if self.chance(3):
+            parts.append('<Metadata><MDI key="AREA_OR_POINT">Point</MDI></Metadata>')
+            band.append('<Metadata><MDI key="STATISTICS_MAXIMUM">1</MDI></Metadata>')
+        number = 2 if self.chance(8) else 1
+        parts.append(f'<PAMRasterBand band="{number}">{"".join(band)}</PAMRasterBand>')
+        if self.chance(20):
+            parts.append('<GCPList><GCP Id="1" Pixel="0" Line="0" X="1" Y="2"/></GCPList>')
+            self.refused = self.refused or "ground control points beside it"
+        start = self.pick(["", "", "", '<?xml version="1.0"?>\n'])
+        # GDAL passes over a file that begins with a declaration.
+        self.may_refuse |= bool(start)
+        if start and self.refused == "ground control points beside it":
+            self.refused = None
+        (path.parent / (path.name + ".aux.xml")).write_text(f"{start}<PAMDataset>{''.join(parts)}</PAMDataset>")
+
     def write(self, path):
         """Makes the file."""
         width, height, dtype = self.size(), self.size(), self.pick(TYPES)
@@ -178,9 +219,14 @@ class Maker:
                 if not sparse or self.chance(2):
                     for band in range(1, bands + 1):
                         file.write(heights[window.toslices()], band, window=window)
-            if bands == 1 and self.chance(8):
-                file.write_mask(self.random.random((height, width)) < 0.7)
-        if bands == 1 and not points and self.chance(5) and min(width, height) > 1:
+            is_masked, is_beside = bands == 1 and self.chance(8), bool(self.chance(2))
+            if is_masked:
+                with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=not is_beside):
+                    file.write_mask(self.random.random((height, width)) < 0.7)
+        if not points and self.chance(3):
+            self.write_beside(path, dtype, heights)
+        # The overviews of a mask in a file of its own would be in yet another file.
+        if bands == 1 and not points and not (is_masked and is_beside) and self.chance(5) and min(width, height) > 1:
             with rasterio.open(path, "r+") as file:
                 file.build_overviews(self.pick([[2], [2, 4], [3]]), self.pick([Resampling.average, Resampling.nearest]))
 
@@ -214,7 +260,7 @@ def describe(maker, path, store):
             is_geographic=bool(dataset.crs and dataset.crs.is_geographic),
             transform=list(dataset.transform.to_gdal()), area_or_point=dataset.tags().get("AREA_OR_POINT"),
             nodata="nan" if nodata is not None and np.isnan(nodata) else nodata,
-            unit=None, overviews=[], refused=bool(maker.refused), why=maker.refused,
+            unit=None, overviews=[], refused=bool(maker.refused), may_refuse=maker.may_refuse, why=maker.refused,
             about=f"{dataset.profile} {dataset.units} {dataset.scales} {[flag.name for flag in dataset.mask_flag_enums[0]]}",
             expected=None if maker.refused else store(as_heights(dataset, dataset)),
         )

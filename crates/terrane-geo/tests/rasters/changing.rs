@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use terrane_geo::{
-    CogWriter, Error, Existing, GeoTiff, Mosaic, Output, Piece, Pieces, RasterSource, SampleType,
-    Storage, Window,
+    CogWriter, Error, Existing, GeoTiff, Mosaic, Output, Piece, Pieces, RasterOptions,
+    RasterSource, SampleType, Storage, Window,
 };
 
 use crate::{swiss, wave_grid};
@@ -100,7 +100,7 @@ fn a_piece_that_was_never_read_may_change() {
             height: 16,
         },
     };
-    let pieces = Pieces::new(vec![piece(0), piece(1)]);
+    let pieces = Pieces::new(vec![piece(0), piece(1)], RasterOptions::default());
     rewrite(&paths[0]);
     pieces.read(Window::whole(16, 16)).unwrap();
     rewrite(&paths[1]);

@@ -20,6 +20,13 @@ pub(crate) enum Layout {
     Strips,
 }
 
+/// How the bands of a pixel stand in a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Planes {
+    Together = 1,
+    Apart = 2,
+}
+
 /// One directory and its blocks; `None` for a block that is absent from the file.
 pub(crate) struct Image {
     pub(crate) role: Role,
@@ -31,6 +38,8 @@ pub(crate) struct Image {
     pub(crate) compression: Compression,
     pub(crate) predictor: Predictor,
     pub(crate) nodata: Option<&'static str>,
+    /// How many there are, and whether each has blocks of its own.
+    pub(crate) bands: (u32, Planes),
     pub(crate) blocks: Vec<Option<Vec<u8>>>,
 }
 
@@ -46,6 +55,7 @@ impl Image {
             compression: Compression::None,
             predictor: Predictor::None,
             nodata: None,
+            bands: (1, Planes::Together),
             blocks: vec![Some(bytes)],
         }
     }
@@ -60,12 +70,16 @@ impl Image {
             (254, vec![self.role as u32]),
             (256, vec![self.size.0 as u32]),
             (257, vec![self.size.1 as u32]),
-            (258, vec![8 * self.sample.bytes() as u32]),
+            (
+                258,
+                vec![8 * self.sample.bytes() as u32; self.bands.0 as usize],
+            ),
             (259, vec![self.compression.to_code().into()]),
             (262, vec![1]),
-            (277, vec![1]),
+            (277, vec![self.bands.0]),
+            (284, vec![self.bands.1 as u32]),
             (317, vec![self.predictor.to_code().into()]),
-            (339, vec![format]),
+            (339, vec![format; self.bands.0 as usize]),
         ];
         tags.extend(match self.layout {
             Layout::Tiles => vec![

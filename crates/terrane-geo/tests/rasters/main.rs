@@ -15,6 +15,7 @@ mod handmade;
 mod large;
 mod mosaics;
 mod real;
+mod sidecars;
 mod written;
 
 use std::path::{Path, PathBuf};

@@ -74,6 +74,9 @@ def encode(
     transform: Sequence[float] | None = None,
     crs: int | str | EpsgSystem | None = None,
     nodata: float | None = None,
+    vertical_unit: str | None = None,
+    band: int | None = None,
+    bbox: Sequence[float] | None = None,
     resumable: bool = False,
     overwrite: bool = False,
     any_extension: bool = False,
@@ -92,6 +95,10 @@ def encode(
     An array has rows from the north, with its ``transform`` in the order of rasterio and its ``crs`` as an EPSG code or name;
     what is NaN, masked or ``nodata`` has no data. It is read where it lies, so it must not change meanwhile. An xarray
     ``DataArray`` with rioxarray's accessor brings these along.
+
+    Of rasters ``crs``, ``nodata``, the ``vertical_unit`` ("m", "ft", "us-ft") of their heights and the ``band`` that holds them, from
+    1, count before what the files state; ``bbox`` is the part to encode in the raster's coordinates: left, bottom, right, top.
+    :func:`verify` and :func:`repair` take the same.
 
     ``out`` must not be the source, and its name must not end as a raster's does without ``any_extension``. With ``resumable``
     the tiles that are done are kept beside ``out``, so that the same call goes on where it was stopped. ``memory_limit`` is the
@@ -127,8 +134,8 @@ def encode(
         isinstance(source, (list, tuple)) and len(source) > 0 and all(map(is_path, source))
     )
     if is_files:
-        if transform is not None or crs is not None or nodata is not None:
-            raise ValueError("`transform`, `crs` and `nodata` are for arrays: a raster has its own")
+        if transform is not None:
+            raise ValueError("`transform` is for arrays: a raster has its own")
         written = _pyterrane.encode(
             paths(source),
             path,
@@ -139,8 +146,11 @@ def encode(
             jobs=jobs,
             memory_limit=memory_limit,
             progress=progress,
+            reading=reading(crs, nodata, vertical_unit, band, bbox),
         )
         return _warned(Report(path, *written))
+    if vertical_unit is not None or band is not None or bbox is not None:
+        raise ValueError("`vertical_unit`, `band` and `bbox` are for rasters: an array holds metres")
     if resumable:
         raise ValueError("`resumable` is for rasters: an array has no name to know it by")
     array: Any = source
@@ -170,6 +180,29 @@ def encode(
         progress=progress,
     )
     return _warned(Report(path, *written))
+
+
+def reading(
+    crs: int | str | EpsgSystem | None,
+    nodata: float | None,
+    vertical_unit: str | None,
+    band: int | None,
+    bbox: Sequence[float] | None,
+) -> list[tuple[str, str]]:
+    """How rasters are read: what is given, by name and as text."""
+    given: list[tuple[str, str]] = []
+    if crs is not None:
+        horizontal, vertical = _codes(crs)
+        given.append(("crs", f"EPSG:{horizontal}" + (f"+{vertical}" if vertical else "")))
+    if nodata is not None:
+        given.append(("nodata", repr(float(nodata))))
+    if vertical_unit is not None:
+        given.append(("vertical_unit", vertical_unit))
+    if band is not None:
+        given.append(("band", str(band)))
+    if bbox is not None:
+        given.append(("bbox", ",".join(repr(float(number)) for number in bbox)))
+    return given
 
 
 def _warned(report: Report) -> Report:
@@ -307,6 +340,11 @@ def verify(
     path: Path,
     against: Path | Sequence[Path] = (),
     *,
+    crs: int | str | EpsgSystem | None = None,
+    nodata: float | None = None,
+    vertical_unit: str | None = None,
+    band: int | None = None,
+    bbox: Sequence[float] | None = None,
     model: Path | None = None,
     jobs: int | None = None,
     memory_limit: float | None = None,
@@ -314,7 +352,7 @@ def verify(
     """Checks every checksum and every tile; with the source also every height, the georeference and the error bound.
 
     ``holds`` says whether all is well, ``failures`` what is not, and ``damaged`` lists every damaged part with the tiles that it
-    reaches; only a file without damage is compared with its source. One that cannot be opened raises :class:`TerraneError`.
+    reaches; only a file without damage is compared with its source, which is read as for :func:`encode`. One that cannot be opened raises :class:`TerraneError`.
 
     >>> import pyterrane
     >>> report = pyterrane.verify("dem.trn", against="dem.tif")
@@ -322,7 +360,12 @@ def verify(
     (True, True)
     """
     text, failures = _pyterrane.verify(
-        location(path), paths(against), model=model, jobs=jobs, memory_limit=memory_limit
+        location(path),
+        paths(against),
+        model=model,
+        jobs=jobs,
+        memory_limit=memory_limit,
+        reading=reading(crs, nodata, vertical_unit, band, bbox),
     )
     report: dict[str, Any] = json.loads(text)
     return {**report, "failures": failures}
@@ -345,6 +388,11 @@ def repair(
     tile: int | None = None,
     bits: int | None = None,
     fixed_width: bool = False,
+    crs: int | str | EpsgSystem | None = None,
+    nodata: float | None = None,
+    vertical_unit: str | None = None,
+    band: int | None = None,
+    bbox: Sequence[float] | None = None,
     overwrite: bool = False,
     any_extension: bool = False,
     jobs: int | None = None,
@@ -391,6 +439,7 @@ def repair(
         any_extension=any_extension,
         jobs=jobs,
         memory_limit=memory_limit,
+        reading=reading(crs, nodata, vertical_unit, band, bbox),
     )
     report: dict[str, Any] = json.loads(text)
     return report

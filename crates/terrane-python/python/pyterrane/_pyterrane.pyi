@@ -135,6 +135,7 @@ def encode(
     jobs: int | None,
     memory_limit: float | None,
     progress: _Progress | None,
+    reading: Sequence[tuple[str, str]] | None = None,
 ) -> _Written: ...
 def encode_array(
     heights: NDArray[np.number[Any]],
@@ -198,6 +199,7 @@ def repair(
     any_extension: bool,
     jobs: int | None,
     memory_limit: float | None,
+    reading: Sequence[tuple[str, str]] | None = None,
 ) -> str: ...
 def verify(
     path: _Path,
@@ -206,6 +208,7 @@ def verify(
     model: _Path | None,
     jobs: int | None,
     memory_limit: float | None,
+    reading: Sequence[tuple[str, str]] | None = None,
 ) -> tuple[str, list[str]]: ...
 def shard_plan(
     sources: Sequence[_Path],
@@ -216,6 +219,7 @@ def shard_plan(
     shard_tiles: int,
     hash: bool,
     overwrite: bool,
+    reading: Sequence[tuple[str, str]] | None = None,
 ) -> int: ...
 def shard_count(plan: _Path) -> int: ...
 def shard_encode(

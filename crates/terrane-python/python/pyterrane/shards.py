@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyterrane import _pyterrane
-from pyterrane._convert import Report, paths
+from pyterrane._convert import EpsgSystem, Report, paths, reading
 from pyterrane._terrain import Path
 
 
@@ -55,6 +55,11 @@ def plan(
     bits: int | None = None,
     fixed_width: bool = False,
     tile: int | None = None,
+    crs: int | str | EpsgSystem | None = None,
+    nodata: float | None = None,
+    vertical_unit: str | None = None,
+    band: int | None = None,
+    bbox: Sequence[float] | None = None,
 ) -> int:
     """Divides the encoding of a raster, or of several as a mosaic, into shards; returns their number.
 
@@ -85,6 +90,7 @@ def plan(
         shard_tiles=shard_tiles,
         hash=hash,
         overwrite=overwrite,
+        reading=reading(crs, nodata, vertical_unit, band, bbox),
     )
 
 

@@ -19,7 +19,7 @@ const NO_ANSWER: f64 = 255.0;
 /// A 32-bit float is off by at most this part of its value.
 const F32_STEP: f64 = 1.0 / 16_777_216.0;
 /// How far a pixel size may be from a whole number of pixels.
-const WHOLE: f64 = 1e-6;
+const WHOLE: f64 = 1e-3;
 
 /// The change from one file to another, on the pixels of the new one or on blocks of them.
 #[derive(Debug)]
@@ -427,22 +427,15 @@ fn factor(affine: &Affine, resolution: f64) -> Result<usize> {
             value: resolution,
         });
     }
-    let (across, down) = (
-        affine.x_per_column.hypot(affine.y_per_column),
-        affine.x_per_row.hypot(affine.y_per_row),
-    );
-    if (across / down - 1.0).abs() >= WHOLE {
-        return Err(Error::NotSquare {
-            width: across,
-            height: down,
-        });
-    }
-    let times = resolution / across;
-    let whole = times.round();
-    if whole < 1.0 || (times - whole).abs() > WHOLE * whole || whole > f64::from(u32::MAX) {
+    let [width, height] = affine.pixel_sides();
+    let whole = (resolution / affine.pixel_size()).round();
+    // Pixels of a raster are often not quite square.
+    let is_whole = |side: f64| (resolution / side - whole).abs() <= WHOLE * whole;
+    if whole < 1.0 || !is_whole(width) || !is_whole(height) || whole > f64::from(u32::MAX) {
         return Err(Error::NotWhole {
             resolution,
-            pixel: across,
+            width,
+            height,
         });
     }
     Ok(whole as usize)

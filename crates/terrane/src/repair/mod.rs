@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use terrane_codec::format::{ByteSource, Error as FormatError, LocalFile, Reader, limits, salvage};
 use terrane_codec::{Resources, Terrain, TerrainOptions};
-use terrane_geo::{AtomicFile, Output, RasterSource};
+use terrane_geo::{AtomicFile, Output, RasterOptions, RasterSource};
 
 pub use self::settings::Hints;
 use self::trees::Trees;
@@ -39,6 +39,8 @@ const COPIED_AT_ONCE: usize = 1 << 20;
 pub struct Repairing<'a> {
     /// The raster that the file was made from, or several that were one mosaic.
     pub from: &'a [PathBuf],
+    /// How the raster was read then.
+    pub options: RasterOptions,
     /// What is known of how it was encoded, where the file does not say it.
     pub hints: Hints,
     /// The whole file; it may be the damaged one, which is then replaced once the new one is complete.
@@ -178,7 +180,10 @@ impl Job<'_> {
     }
 
     fn raster(&self) -> Result<Box<dyn RasterSource>> {
-        Ok(terrane_geo::open(self.repairing.from)?)
+        Ok(terrane_geo::open_with(
+            self.repairing.from,
+            &self.repairing.options,
+        )?)
     }
 
     /// Whether the output is the damaged file itself.
@@ -263,6 +268,7 @@ impl Job<'_> {
         let found = verify(
             &terrain,
             self.repairing.from,
+            &self.repairing.options,
             self.repairing.resources.jobs,
             progress,
         )?;

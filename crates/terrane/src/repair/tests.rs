@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use terrane_codec::format::Method;
 use terrane_codec::random::Random;
 use terrane_codec::{Profile, Resources};
-use terrane_geo::{Affine, CogWriter, Crs, Existing, Georeference, Kind, SampleType, Storage};
+use terrane_geo::{
+    Affine, CogWriter, Crs, Existing, Georeference, Kind, RasterOptions, SampleType, Storage,
+};
 
 use super::*;
 use crate::{Destination, Settings, Target, encode, open_reader};
@@ -89,6 +91,7 @@ impl Case {
         let from = [raster.to_owned()];
         let repairing = Repairing {
             from: &from,
+            options: RasterOptions::default(),
             hints: self.hints.clone(),
             out: Output::new(&out, Existing::Refuse, Kind::Terrain).made_of(&from),
             resources: Resources::of_jobs(2),
@@ -320,6 +323,7 @@ fn a_file_is_repaired_where_it_is() {
     let from = [case.raster.clone()];
     let repairing = Repairing {
         from: &from,
+        options: RasterOptions::default(),
         hints: Hints::default(),
         out: Output::new(&path, Existing::Replace, Kind::Terrain).made_of(&from),
         resources: Resources::of_jobs(1),

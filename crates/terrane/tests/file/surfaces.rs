@@ -137,7 +137,7 @@ fn other_pixel_sizes_sample_or_average_the_surface() {
         height: 60,
     };
     for factor in [0.3, 1.0, 2.5, 6.0] {
-        let grid = Resampled::new(&terrain, window, factor).unwrap();
+        let grid = Resampled::new(&terrain, window, [factor; 2]).unwrap();
         let heights = grid.rows(0..grid.height(), 2).unwrap();
         for index in (0..heights.len()).step_by(7) {
             // A plane's mean is its value in the middle of what is covered; parts of pixels count with the pixel's mean.
