@@ -27,6 +27,7 @@ pub mod portable;
 mod pyramid_builder;
 pub mod quantise;
 pub mod random;
+mod read_ahead;
 pub mod remake;
 #[cfg(feature = "remote")]
 mod remote;
@@ -51,6 +52,7 @@ pub use model::{
     TokenSurface, UnknownProfile,
 };
 pub use normalise::{Normalisation, Normalise};
+pub use read_ahead::ReadAhead;
 #[cfg(feature = "remote")]
 pub use remote::RemoteFile;
 pub use resources::Resources;

@@ -58,7 +58,8 @@ type Records = Vec<(LevelTile, Option<Vec<u8>>)>;
 pub fn source(path: &Path, options: RemoteOptions) -> Result<Box<dyn ByteSource>, Error> {
     #[cfg(feature = "remote")]
     if let Some(address) = path.to_str().filter(|name| is_address(name)) {
-        return Ok(Box::new(crate::RemoteFile::open_with(address, options)?));
+        let file = crate::RemoteFile::open_with(address, options)?;
+        return Ok(Box::new(crate::ReadAhead::new(Box::new(file))));
     }
     Ok(Box::new(LocalFile::open(path)?))
 }
