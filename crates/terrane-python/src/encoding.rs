@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use numpy::PyReadonlyArray2;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use terrane::{Destination, Encoded};
 use terrane_geo::geodesy::is_geographic;
 use terrane_geo::{Affine, Crs, Georeference, Kind, Output, RasterSource};
 
-use crate::array::{ArrayRaster, HeightArray};
+use crate::array::{Array, ArrayRaster};
 use crate::failure::{Outcome, refuse};
 use crate::settings::{Settings, detached, existing, kind, resources};
 
@@ -41,12 +40,12 @@ fn written(encoded: Encoded) -> Written {
     )
 }
 
-fn run<'a>(
+fn run(
     py: Python,
     settings: &Settings,
     target: &Target,
     inputs: &[PathBuf],
-    open: impl FnOnce() -> Outcome<Box<dyn RasterSource + 'a>> + Send,
+    open: impl FnOnce() -> Outcome<Box<dyn RasterSource>> + Send,
 ) -> PyResult<Written> {
     let settings = &settings.0;
     detached(py, target.progress.as_ref(), |progress| {
@@ -143,15 +142,15 @@ fn georeference(
     Ok(Georeference::new(affine, crs))
 }
 
-/// Encodes an array of heights in metres, where they lie in memory.
+/// Encodes an array of heights in metres, of which NumPy copies a part at a time.
 #[pyfunction]
 #[pyo3(signature = (heights, mask, out, settings, *, transform, epsg, vertical_epsg, nodata, overwrite, any_extension, jobs,
     memory_limit, progress))]
 #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
 pub(crate) fn encode_array(
     py: Python,
-    heights: HeightArray,
-    mask: Option<PyReadonlyArray2<bool>>,
+    heights: Array,
+    mask: Option<Array>,
     out: PathBuf,
     settings: &Settings,
     transform: Option<[f64; 6]>,
@@ -165,8 +164,7 @@ pub(crate) fn encode_array(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Written> {
     let georeference = georeference(transform, epsg, vertical_epsg)?;
-    let mask = mask.as_ref().map(PyReadonlyArray2::as_array);
-    let raster = ArrayRaster::new(&heights, mask, georeference, nodata)?;
+    let raster = ArrayRaster::new(py, heights, mask, georeference, nodata)?;
     let target = Target {
         out,
         resumable: false,

@@ -7,21 +7,23 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use terrane::change::{Change, ChangeArrays};
-use terrane::georeferencing::{affine, georeference, storage};
+use terrane::georeferencing::{affine, georeference, is_exact, storage};
 use terrane::{
     ContourLine, Contouring, Decoding, Derivation, GroundSample, GroundSurface, OpenOptions, View,
 };
 use terrane_codec::format::{LevelTile, TileId, Window, record};
 use terrane_codec::{RemoteOptions, Terrain};
-use terrane_geo::{Affine, SampleType};
+use terrane_geo::{Affine, HeightUnit, SampleType, Storage};
 
-use crate::array::{Heights, array};
+use crate::array::{Heights, Numbers, array};
 use crate::failure::{Outcome, TerraneError, detach, parse, refuse};
 use crate::rasters::by_rows;
 use crate::settings::{detached, memory, threads};
 
 /// Tiles that are decoded for a window and kept for the next one; more are only passed through.
 const KEPT_TILES: usize = 4;
+/// Whole numbers up to this are 32-bit floats.
+const F32_WHOLE: f64 = 16_777_216.0;
 
 /// An open file.
 #[pyclass(frozen, module = "pyterrane._pyterrane")]
@@ -65,17 +67,56 @@ fn quantity(name: &str, sample: &GroundSample) -> Option<f64> {
 }
 
 impl File {
-    /// Whether heights are 64-bit floats: of a type that is asked for, or else of the source's as far as the error
-    /// bound needs it.
-    fn is_wide(&self, dtype: Option<&str>) -> Outcome<bool> {
-        let sample = match dtype {
-            None => storage(self.terrain.header(), false)?.sample,
-            Some(name) => match SampleType::ALL.iter().find(|sample| sample.name() == name) {
-                Some(&sample) if sample.is_float() => sample,
-                _ => return refuse(format!("`dtype` must be float32 or float64, not {name}")),
-            },
+    /// The source's integers, where heights are exactly those.
+    fn integers(&self) -> Outcome<Option<Numbers>> {
+        let header = self.terrain.header();
+        let stored = storage(header, is_exact(header))?;
+        let is_metre = matches!(
+            stored.unit(&georeference(header).crs),
+            Ok(HeightUnit::Metre)
+        );
+        let Storage {
+            sample,
+            nodata,
+            band,
+        } = stored;
+        let is_plain = is_metre && band.scale == 1.0 && band.offset == 0.0;
+        let (width, height) = header.pyramid.size(0).unwrap_or_default();
+        let has_gaps = header.statistics.pixels < u64::from(width) * u64::from(height);
+        Ok(
+            (is_plain && !sample.is_float() && (!has_gaps || nodata.is_some())).then_some(
+                Numbers {
+                    sample,
+                    nodata: nodata.unwrap_or_default(),
+                },
+            ),
+        )
+    }
+
+    /// The numbers of a type that is asked for, of full resolution or not; or else floats as wide as the source's, and for
+    /// integers as wide as they or the error bound need.
+    fn numbers(&self, dtype: Option<&str>, is_full: bool) -> Outcome<Numbers> {
+        let integers = self.integers()?;
+        let Some(name) = dtype else {
+            let statistics = &self.terrain.header().statistics;
+            let most = statistics.lowest_m.abs().max(statistics.highest_m.abs());
+            if integers.is_some() && most <= F32_WHOLE {
+                return Ok(Numbers::floats(false));
+            }
+            let sample = storage(self.terrain.header(), false)?.sample;
+            return Ok(Numbers::floats(sample == SampleType::F64));
         };
-        Ok(sample == SampleType::F64)
+        match (name, integers.filter(|_| is_full)) {
+            ("float32" | "float64", _) => Ok(Numbers::floats(name == "float64")),
+            (_, Some(numbers)) if name == numbers.sample.name() => Ok(numbers),
+            (_, Some(Numbers { sample, .. })) => refuse(format!(
+                "`dtype` must be {}, float32 or float64, not {name}",
+                sample.name()
+            )),
+            (_, None) => refuse(format!(
+                "`dtype` must be float32 or float64, not {name}: other heights than a lossless file's own integers in metres, at full resolution, are floats"
+            )),
+        }
     }
 }
 
@@ -172,11 +213,13 @@ impl File {
 
     /// The type of the heights without another being asked for: `float32` or `float64`.
     fn dtype(&self) -> PyResult<&'static str> {
-        Ok(if self.is_wide(None)? {
-            "float64"
-        } else {
-            "float32"
-        })
+        Ok(self.numbers(None, true)?.sample.name())
+    }
+
+    /// The type of the source's integers and their number for no data, where heights are exactly those.
+    fn integer_dtype(&self) -> PyResult<Option<(&'static str, Option<f64>)>> {
+        let (integers, nodata) = (self.integers()?, self.terrain.header().samples.nodata);
+        Ok(integers.map(|numbers| (numbers.sample.name(), nodata)))
     }
 
     /// Heights of a window of a level; NaN where there is no data.
@@ -195,17 +238,17 @@ impl File {
             width,
             height,
         };
-        let is_wide = self.is_wide(dtype)?;
+        let numbers = self.numbers(dtype, level == 0)?;
         let side = usize::from(self.terrain.header().pyramid.side());
         let tiles = |first: usize, size: usize| (first % side + size).div_ceil(side);
         let heights = detach(py, || -> Outcome<Heights> {
             self.terrain.check_window(level, window)?;
             if tiles(column, width) * tiles(row, height) <= KEPT_TILES {
                 let heights = self.terrain.read(level, window)?;
-                return Ok(Heights::new(heights, is_wide));
+                return Ok(Heights::new(heights, numbers));
             }
             let view = View::of_window(&self.terrain, level, window)?;
-            Heights::of_view(&view, is_wide, self.jobs)
+            Heights::of_view(&view, numbers, self.jobs)
         })?;
         heights.into_array(py, (height, width))
     }
@@ -225,10 +268,10 @@ impl File {
             level,
             ..Decoding::default()
         };
-        let is_wide = self.is_wide(dtype)?;
+        let form = self.numbers(dtype, level == 0 && resolution.is_none())?;
         let (heights, shape, transform) = detach(py, || -> Outcome<_> {
             let view = decoding.view(&self.terrain)?;
-            let heights = Heights::of_view(&view, is_wide, self.jobs)?;
+            let heights = Heights::of_view(&view, form, self.jobs)?;
             let transform = numbers(&view.georeference.affine());
             Ok((heights, (view.height, view.width), transform))
         })?;

@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use terrane_codec::format::{Coding, MemoryLimit, Window};
 use terrane_codec::{TileDecoder, TileEncoder};
 
-use crate::array::{HeightArray, Heights};
+use crate::array::{Array, Heights, Numbers};
 use crate::failure::{Outcome, detach, refuse};
 use crate::settings::Settings;
 
@@ -57,12 +57,12 @@ impl TileCoder {
     }
 
     /// The bytes of an array of heights, NaN where there is no data.
-    fn encode<'py>(&self, py: Python<'py>, heights: HeightArray) -> PyResult<Bound<'py, PyBytes>> {
-        let (_, pixels) = heights.pixels();
+    fn encode<'py>(&self, py: Python<'py>, heights: Array) -> PyResult<Bound<'py, PyBytes>> {
+        let (height, width) = heights.shape;
+        let window = Window::whole(width, height);
+        let heights = heights.part(py, window)?;
         let bytes = detach(py, || -> Outcome<Vec<u8>> {
-            let (height, width) = pixels.shape();
-            let window = Window::whole(width, height);
-            let made = self.encoder.encode(&pixels.window(window), window)?;
+            let made = self.encoder.encode(&heights, window)?;
             Ok(made.map_or_else(|| EMPTY.to_vec(), |coded| coded.bytes))
         })?;
         Ok(PyBytes::new(py, &bytes))
@@ -78,6 +78,6 @@ impl TileCoder {
             }
             Ok(self.decoder.decode_alone(bytes, window)?.valid_heights())
         })?;
-        Heights::new(heights, !self.encoder.is_f32).into_array(py, shape)
+        Heights::new(heights, Numbers::floats(!self.encoder.is_f32)).into_array(py, shape)
     }
 }

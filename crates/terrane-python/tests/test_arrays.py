@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -147,3 +148,91 @@ def test_an_array_is_neither_copied_to_be_encoded_nor_to_be_returned(tmp_path):
     assert encoding < 0.7 * array, "what is taken beside the array is less than another one"
     # The first array is let go of when the second is there.
     assert reading < 1.3 * array
+
+
+def test_another_thread_may_write_to_an_array_that_is_encoded(tmp_path):
+    """What is read is a copy that NumPy makes: every height of the file is one that was in the array."""
+    heights = np.full((2300, 700), 100.0)
+    done = threading.Event()
+
+    def write():
+        flip = 100.0
+        while not done.is_set():
+            flip = 300.0 - flip
+            heights[:] = flip
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for method in ("integers", "context"):
+            pyterrane.encode(heights, tmp_path / "a.trn", lossless=True, method=method, overwrite=True)
+            assert set(np.unique(pyterrane.open(tmp_path / "a.trn").read())) <= {100.0, 200.0}
+    finally:
+        done.set()
+        writer.join()
+
+
+def test_integers_of_a_lossless_file_need_no_64_bits(tmp_path):
+    numbers = np.arange(60 * 70).reshape(60, 70).astype("int16")
+    out = tmp_path / "a.trn"
+    pyterrane.encode(numbers, out, lossless=True, nodata=17)
+    terrain = pyterrane.open(out)
+    assert terrain.dtype == np.float32 and terrain.integers == (np.dtype("int16"), 17)
+    heights = terrain.read()
+    assert heights.dtype == np.float32 and np.isnan(heights[0, 17]) and np.isnan(heights).sum() == 1
+    for found in (terrain.read(dtype="int16"), terrain.window(0, 0, 70, 60, dtype="int16")):
+        assert found.dtype == np.int16
+        np.testing.assert_array_equal(found, numbers)
+    for wrong in ("int32", "uint8"):
+        with pytest.raises(ValueError, match="int16, float32 or float64"):
+            terrain.read(dtype=wrong)
+    with pytest.raises(ValueError, match="full resolution"):
+        terrain.read(dtype="int16", resolution=2.0)
+    # 25 bits are no float of 32.
+    pyterrane.encode(np.array([[0, (1 << 24) + 1]], "int32"), out, lossless=True, overwrite=True)
+    wide = pyterrane.open(out)
+    assert wide.dtype == np.float64 and wide.read()[0, 1] == (1 << 24) + 1
+    pyterrane.encode(numbers, out, max_error=5, overwrite=True)
+    assert pyterrane.open(out).max_error_m > 0 and pyterrane.open(out).integers is None
+
+
+def test_a_terrain_is_an_array_and_a_table(trn):
+    terrain = pyterrane.open(trn)
+    heights = np.asarray(terrain)
+    np.testing.assert_array_equal(heights, terrain.read())
+    assert np.asarray(terrain, dtype="float64").dtype == np.float64
+    with pytest.raises(ValueError, match="copy"):
+        terrain.__array__(copy=False)
+    shown = terrain._repr_html_()
+    assert shown.startswith("<table>") and "300 × 280" in shown and "0.1 m" in shown and "EPSG:2056+5728" in shown
+    terrain.close()
+    assert "closed" in terrain._repr_html_()
+
+
+def test_numbers_that_no_setting_has_are_refused_by_name(trn, tmp_path):
+    heights, out = hills(40, 40), tmp_path / "a.trn"
+    terrain = pyterrane.open(trn)
+    for call, reason in (
+        (lambda: pyterrane.encode(heights, out, crs="EPSG:99999"), "EPSG:99999 is not known"),
+        (lambda: pyterrane.encode(heights, out, crs=-3), "EPSG:-3 is not known"),
+        (lambda: pyterrane.encode(heights, out, effort=-1), "`effort` must be"),
+        (lambda: pyterrane.encode(heights, out, tile=70_000), "`tile` must be"),
+        (lambda: pyterrane.encode(heights, out, jobs=-1), "`jobs` must be"),
+        (lambda: pyterrane.open(trn, jobs=-1), "`jobs` must be"),
+        (lambda: terrain.window(-1, 0, 10, 10), "inside the raster"),
+        (lambda: terrain.window(0, 0, 1 << 70, 10), "inside the raster"),
+        (lambda: terrain.contours(10, index=-1), "`index` must be"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            call()
+    for call in (lambda: terrain.read(level=-1), lambda: terrain.window(0, 0, 1, 1, level=300), lambda: terrain.level_transform(-1)):
+        with pytest.raises(IndexError, match="no level"):
+            call()
+    assert not out.exists()
+
+
+def test_progress_is_told_after_every_tree(tmp_path):
+    told = []
+    pyterrane.encode(hills(200, 600), tmp_path / "a.trn", tile=16, progress=lambda done, of: told.append((done, of)))
+    # Trees of 128 pixels: five across, two down, and those above.
+    assert len(told) >= 10 and told == sorted(set(told)) and told[-1][0] == told[-1][1]

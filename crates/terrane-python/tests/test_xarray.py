@@ -80,9 +80,9 @@ def test_reading_is_lazy(trn, monkeypatch):
     read = []
     window = pyterrane.Terrain.window
 
-    def counted(self, column, row, width, height, level=0):
+    def counted(self, column, row, width, height, **options):
         read.append(width * height)
-        return window(self, column, row, width, height, level)
+        return window(self, column, row, width, height, **options)
 
     monkeypatch.setattr(pyterrane.Terrain, "window", counted)
     heights = xr.open_dataset(trn, engine="terrane").height
@@ -131,3 +131,26 @@ def test_an_array_of_xarray_is_encoded_with_its_place(cog, tmp_path):
     again = xr.open_dataset(tmp_path / "again.trn", engine="terrane").height
     np.testing.assert_array_equal(again, cog)
     assert again.rio.transform() == cog.rio.transform() and again.rio.crs == cog.rio.crs
+
+
+def test_the_bound_and_what_was_measured_have_names_of_their_own(trn):
+    terrain = pyterrane.open(trn)
+    attributes = xr.open_dataset(trn, engine="terrane").height.attrs
+    assert attributes["bound_m"] == terrain.bound_m == 0.1
+    assert attributes["max_error_m"] == terrain.max_error_m < 0.1
+    assert "bound_m" not in xr.open_dataset(trn, engine="terrane", level=1).height.attrs
+
+
+def test_integers_are_integers_where_they_are_not_masked(tmp_path):
+    numbers = np.arange(90 * 70).reshape(90, 70).astype("int16")
+    out = tmp_path / "numbers.trn"
+    pyterrane.encode(numbers, out, lossless=True, nodata=5, tile=64)
+    masked = xr.open_dataset(out, engine="terrane").height
+    assert masked.dtype == np.float32 and int(np.isnan(masked).sum()) == 1
+    raw = xr.open_dataset(out, engine="terrane", mask_and_scale=False).height
+    assert raw.dtype == np.int16 and raw.attrs["_FillValue"] == 5 and raw.rio.nodata == 5
+    np.testing.assert_array_equal(raw, numbers)
+    np.testing.assert_array_equal(raw[70, 3:9], numbers[70, 3:9])
+    # And back.
+    pyterrane.encode(raw, tmp_path / "again.trn", lossless=True)
+    np.testing.assert_array_equal(pyterrane.open(tmp_path / "again.trn").read(), pyterrane.open(out).read())

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyterrane import _pyterrane
-from pyterrane._terrain import Path, location
+from pyterrane._coordinates import is_data_array, placed
+from pyterrane._terrain import Path, check_whole, location
 
 
 class EpsgSystem(Protocol):
@@ -93,8 +94,10 @@ def encode(
     pixels. ``model`` is the file of a model other than the package's own; ``embed_model`` puts it into the file.
 
     An array has rows from the north, with its ``transform`` in the order of rasterio and its ``crs`` as an EPSG code or name;
-    what is NaN, masked or ``nodata`` has no data. It is read where it lies, so it must not change meanwhile. An xarray
-    ``DataArray`` with rioxarray's accessor brings these along.
+    what is NaN, masked or ``nodata`` has no data. It is copied part by part; what another thread writes to it meanwhile is in
+    the file or is not. An xarray ``DataArray`` brings these along: its dimensions are known by CF's attributes or by names
+    such as ``x``, ``lon`` and ``easting``, in any order; coordinates are those of pixel centres, from north to south or the other
+    way, and must be evenly spaced; its system is that of its grid mapping, such as ``spatial_ref``.
 
     Of rasters ``crs``, ``nodata``, the ``vertical_unit`` ("m", "ft", "us-ft") of their heights and the ``band`` that holds them, from
     1, count before what the files state; ``bbox`` is the part to encode in the raster's coordinates: left, bottom, right, top.
@@ -114,6 +117,8 @@ def encode(
     >>> bool(np.abs(pyterrane.open("hills.trn").read() - hills).max() <= 0.05)
     True
     """
+    check_whole(255, effort=effort, bits=bits)
+    check_whole(tile=tile, jobs=jobs)
     settings = _pyterrane.Settings(
         max_error=max_error,
         rmse=rmse,
@@ -154,12 +159,9 @@ def encode(
     if resumable:
         raise ValueError("`resumable` is for rasters: an array has no name to know it by")
     array: Any = source
-    if hasattr(array, "rio"):
-        transform = array.rio.transform()[:6] if transform is None else transform
-        crs = array.rio.crs if crs is None else crs
-        nodata = array.rio.nodata if nodata is None else nodata
-        array = array.values
-        array = array[0] if array.ndim == 3 and array.shape[0] == 1 else array
+    if is_data_array(array):
+        array, transform, crs, own_nodata = placed(array, transform, crs)
+        nodata = own_nodata if nodata is None else nodata
     heights, mask = heights_of(array)
     if nodata is None and heights.dtype.kind == "f":
         nodata = float("nan")
@@ -254,6 +256,9 @@ def _codes(crs: int | str | EpsgSystem | None) -> tuple[int | None, int | None]:
         parts = [int(found[1]), int(found[2]) if found[2] else None]
     if parts[0] is None:
         raise ValueError(f"crs must have an EPSG code, such as EPSG:2056, and is {crs}")
+    for code in parts:
+        if code is not None and not 0 < code < 1 << 16:
+            raise ValueError(f"`crs`: EPSG:{code} is not known here")
     return parts[0], parts[1]
 
 
@@ -287,6 +292,8 @@ def decode(
     >>> pyterrane.decode("dem.trn", "fine.tif", bbox=(2600010, 1199900, 2600050, 1199920), resolution=0.25)
     (80, 160)
     """
+    check_whole(255, level=level)
+    check_whole(jobs=jobs)
     width, height = _pyterrane.decode(
         location(path),
         os.fspath(out),
@@ -322,6 +329,7 @@ def derive(
     >>> pyterrane.derive("dem.trn", "shade.tif", product="hillshade")
     (280, 300)
     """
+    check_whole(jobs=jobs)
     width, height = _pyterrane.derive(
         location(path),
         os.fspath(out),
@@ -359,6 +367,7 @@ def verify(
     >>> report["holds"], report["max_error_m"] <= 0.1
     (True, True)
     """
+    check_whole(jobs=jobs)
     text, failures = _pyterrane.verify(
         location(path),
         paths(against),
@@ -419,6 +428,8 @@ def repair(
     >>> pathlib.Path("damaged.trn").read_bytes() == whole
     True
     """
+    check_whole(255, effort=effort, bits=bits)
+    check_whole(tile=tile, jobs=jobs)
     text = _pyterrane.repair(
         os.fspath(path),
         paths(source),

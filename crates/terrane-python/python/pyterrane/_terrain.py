@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,13 @@ def location(path: Path) -> str:
     """A path that means the same in every folder, so that a file can be sent to another process."""
     text = os.fspath(path)
     return text if is_address(text) else os.path.abspath(text)
+
+
+def check_whole(most: int = (1 << 16) - 1, **values: int | None) -> None:
+    """Refuses numbers that no setting has, by the setting's name."""
+    for name, value in values.items():
+        if value is not None and not 0 <= value <= most:
+            raise ValueError(f"`{name}` must be a whole number from 0 to {most}, not {value}")
 
 
 def open(
@@ -86,6 +94,7 @@ class Terrain:
         memory_limit: float | None = None,
         remote_timeout: float | None = None,
     ) -> None:
+        check_whole(jobs=jobs)
         self.path = location(path)
         self._model = None if model is None else location(model)
         self._jobs = jobs
@@ -129,6 +138,26 @@ class Terrain:
             parts.append(f"within {self.bound_m} m")
         return f"<pyterrane.Terrain {name!r}: {', '.join(parts)}>"
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows: list[tuple[str, str]] = []
+        if self._open is not None:
+            height, width = self.shape
+            low, high = self.info["lowest_m"], self.info["highest_m"]
+            bound = "lossless" if self.lossless else f"{self.bound_m} m" if self.bound_m is not None else "none"
+            rows = [
+                ("pixels", f"{width} × {height}, {len(self.levels) - 1} overviews"),
+                ("reference system", self.crs or "none with a code"),
+                ("bounds", ", ".join(f"{value:.10g}" for value in self.bounds)),
+                ("heights", "none" if low is None else f"{low:.10g} to {high:.10g} m"),
+                ("guaranteed error", bound),
+                ("measured error", f"{self.max_error_m:.4g} m at most, {self.rmse_m:.4g} m root mean square"),
+                ("bytes", f"{self.info['bytes']:,}"),
+            ]
+        name = os.path.basename(shown(self.path)) + (" (closed)" if self._open is None else "")
+        cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows)
+        return f"<table><caption>pyterrane.Terrain {escape(name)}</caption>{cells}</table>"
+
     @cached_property
     def info(self) -> dict[str, Any]:
         """All that the file says of itself, as ``terrane info --json`` prints it."""
@@ -171,8 +200,21 @@ class Terrain:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What :meth:`read` gives: the source's floats, and for integers floats as fine as the error bound needs."""
+        """What :meth:`read` gives: the source's floats, and for integers floats as fine as they or the error bound need."""
         return np.dtype(self._file.dtype())
+
+    @property
+    def integers(self) -> tuple[np.dtype[Any], int | None] | None:
+        """The type of the source's integers and their number for no data, if any, where the heights are exactly those.
+
+        >>> import numpy as np, pyterrane
+        >>> report = pyterrane.encode(np.full((20, 30), 7, "int16"), "seven.trn", lossless=True, overwrite=True)
+        >>> terrain = pyterrane.open("seven.trn")
+        >>> terrain.dtype, terrain.integers, terrain.read(dtype="int16").dtype
+        (dtype('float32'), (dtype('int16'), None), dtype('int16'))
+        """
+        found = self._file.integer_dtype()
+        return None if found is None else (np.dtype(found[0]), None if found[1] is None else int(found[1]))
 
     @property
     def crs(self) -> str | None:
@@ -187,6 +229,7 @@ class Terrain:
 
     def level_transform(self, level: int) -> tuple[float, float, float, float, float, float]:
         """The transform of an overview."""
+        self._check_level(level)
         a, b, c, d, e, f = self._file.transform(level)
         return a, b, c, d, e, f
 
@@ -208,7 +251,7 @@ class Terrain:
 
     @property
     def bound_m(self) -> float | None:
-        """The error bound of every valid pixel in metres."""
+        """The guarantee: no valid pixel is farther off than so many metres. What was measured is :attr:`max_error_m`."""
         value: float | None = self.info["bound_m"]
         return value
 
@@ -224,8 +267,24 @@ class Terrain:
 
     @property
     def max_error_m(self) -> float:
-        """The greatest error that was measured when the file was made."""
+        """The greatest error in metres that was measured when the file was made; within :attr:`bound_m`."""
         return float(self.info["max_error_m"])
+
+    def _check_level(self, level: int) -> None:
+        if not 0 <= level < len(self.levels):
+            raise IndexError(f"there is no level {level}: the last is {len(self.levels) - 1}")
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """All heights, as :meth:`read` gives them, for ``np.asarray(terrain)``.
+
+        >>> import numpy as np, pyterrane
+        >>> np.asarray(pyterrane.open("dem.trn")).shape
+        (280, 300)
+        """
+        if copy is False:
+            raise ValueError("the heights of a file are decoded, and never there without a copy")
+        heights = self.read()
+        return heights if dtype is None else heights.astype(dtype, copy=False)
 
     def xy(self, row: ArrayLike, column: ArrayLike) -> tuple[Any, Any]:
         """Map coordinates of the centres of pixels.
@@ -249,7 +308,8 @@ class Terrain:
 
         ``bbox`` is left, bottom, right, top in map units; ``resolution`` any pixel size in map units (finer ones sample the
         surface, coarser ones take means); ``level`` an overview instead. ``dtype`` is float32 or float64, and :attr:`dtype`
-        without it. Beside the array, a few rows of tiles are in memory.
+        without it; at full resolution it may be that of :attr:`integers` too, whose number for no data then stands for NaN.
+        Beside the array, a few rows of tiles are in memory.
 
         >>> import pyterrane
         >>> terrain = pyterrane.open("dem.trn")
@@ -275,6 +335,7 @@ class Terrain:
             if not (left < right and bottom < top):
                 raise ValueError("`bbox` must be left, bottom, right, top")
             bbox = left, bottom, right, top
+        self._check_level(level)
         heights, (a, b, c, d, e, f) = self._file.read(bbox, resolution, level, _name(dtype))
         return heights, (a, b, c, d, e, f)
 
@@ -288,6 +349,9 @@ class Terrain:
         dtype: DTypeLike | None = None,
     ) -> NDArray[np.floating[Any]]:
         """Heights of a window in pixels; what is asked for twice is decoded once, for a few tiles."""
+        self._check_level(level)
+        if min(column, row, width, height) < 0 or max(column, row, width, height) >= 1 << 32:
+            raise ValueError(f"a window must be inside the raster, not {width}x{height} at column {column}, row {row} of level {level}")
         return self._file.window(level, (column, row), (width, height), _name(dtype))
 
     def derive(self, product: str, mode: str = "analytic") -> NDArray[np.float32]:
@@ -329,6 +393,8 @@ class Terrain:
         >>> bool(abs(terrain.height(*line.points[5]) - line.height) < 1e-3)
         True
         """
+        self._check_level(level)
+        check_whole(index=index)
         lines = self._file.contours((interval, base), bbox, level, min_length, index)
         return [Contour(*line) for line in lines]
 

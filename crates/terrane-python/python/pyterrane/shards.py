@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from pyterrane import _pyterrane
 from pyterrane._convert import EpsgSystem, Report, paths, reading
-from pyterrane._terrain import Path
+from pyterrane._terrain import Path, check_whole
 
 
 class Shard(NamedTuple):
@@ -67,6 +67,8 @@ def plan(
     rasters again by their bytes instead of their time. The other settings are those of :func:`pyterrane.encode`; ``rmse`` and
     ``bpp`` of a whole file need all tiles at once and are refused without ``per_tile``.
     """
+    check_whole(255, effort=effort, bits=bits)
+    check_whole(tile=tile, shards=shards, shard_tiles=shard_tiles)
     settings = _pyterrane.Settings(
         max_error=max_error,
         rmse=rmse,
@@ -120,6 +122,7 @@ def encode(
     The file appears under its name when it is complete, so a worker may be killed, and two may do the same. One thread
     without ``jobs``, since workers are many.
     """
+    check_whole((1 << 32) - 1, shard=shard, jobs=jobs)
     target = folder_of(plan, folder)
     made = _pyterrane.shard_encode(
         os.fspath(plan), shard, target, model=model, jobs=jobs, progress=progress
@@ -138,6 +141,7 @@ def merge(
     progress: Callable[[int, int], object] | None = None,
 ) -> Report:
     """Checks all shards of a plan and merges them."""
+    check_whole(jobs=jobs)
     written = _pyterrane.shard_merge(
         os.fspath(plan),
         folder_of(plan, folder),

@@ -28,11 +28,11 @@ from pyterrane._terrain import Path, Terrain
 class TerrainArray(BackendArray):
     """One level of a file: decoded where it is read, and sent to other processes by its name."""
 
-    def __init__(self, terrain: Terrain, level: int) -> None:
+    def __init__(self, terrain: Terrain, level: int, dtype: np.dtype[Any]) -> None:
         self.terrain = terrain
         self.level = level
         self.shape = terrain.levels[level]
-        self.dtype = terrain.dtype
+        self.dtype = dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         if isinstance(key, indexing.VectorizedIndexer) and all(
@@ -69,7 +69,7 @@ class TerrainArray(BackendArray):
             heights = np.empty(counts, self.dtype)
         else:
             heights = self.terrain.window(
-                starts[1], starts[0], counts[1], counts[0], level=self.level
+                starts[1], starts[0], counts[1], counts[0], level=self.level, dtype=self.dtype
             )
         return heights[tuple(picks)]
 
@@ -91,6 +91,7 @@ class TerrainArray(BackendArray):
                 int(column.max() - left + 1),
                 int(row.max() - top + 1),
                 level=self.level,
+                dtype=self.dtype,
             )
             values[part] = heights[row - top, column - left]
         return values.reshape(shape)
@@ -101,7 +102,7 @@ class TerraneBackend(BackendEntrypoint):
 
     description = "Terrane files (.trn)"
     url = "docs/python.md"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "level", "model")
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "mask_and_scale", "level", "model")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Whether a name ends as a terrane file's does."""
@@ -114,23 +115,37 @@ class TerraneBackend(BackendEntrypoint):
         filename_or_obj: Any,
         *,
         drop_variables: str | Iterable[str] | None = None,
+        mask_and_scale: bool = True,
         level: int = 0,
         model: Path | None = None,
     ) -> xr.Dataset:
-        """A dataset with the variable ``height`` in metres; ``level`` is an overview."""
+        """A dataset with the variable ``height`` in metres; ``level`` is an overview.
+
+        Heights are floats, and NaN where there is no data. With ``mask_and_scale=False`` those of a lossless file of integers
+        are the integers themselves, with their number for no data as ``_FillValue``. The attribute ``bound_m`` is the
+        guaranteed error at full resolution, and ``max_error_m`` the greatest that was measured.
+        """
         terrain = Terrain(filename_or_obj, model=model)
         if not 0 <= level < len(terrain.levels):
             raise IndexError(f"there is no level {level}: the last is {len(terrain.levels) - 1}")
-        array = TerrainArray(terrain, level)
         attributes: dict[str, Any] = {"units": "m", "long_name": "height"}
         if terrain.bound_m is not None and level == 0:
-            attributes["max_error_m"] = terrain.bound_m
+            attributes["bound_m"] = terrain.bound_m
+            attributes["max_error_m"] = terrain.max_error_m
+        encoding: dict[str, Any] = {"_FillValue": np.nan}
+        dtype = terrain.dtype
+        if not mask_and_scale and level == 0 and terrain.integers is not None:
+            dtype, nodata = terrain.integers
+            encoding = {}
+            if nodata is not None:
+                attributes["_FillValue"] = dtype.type(nodata)
+        array = TerrainArray(terrain, level, dtype)
         height = xr.Variable(
             ("y", "x"),
             indexing.LazilyIndexedArray(array),
             attributes,
             encoding={
-                "_FillValue": np.nan,
+                **encoding,
                 "grid_mapping": "spatial_ref",
                 "preferred_chunks": {"y": terrain.tile, "x": terrain.tile},
                 "source": shown(terrain.path),

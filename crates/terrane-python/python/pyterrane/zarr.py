@@ -23,6 +23,7 @@ from zarr.abc.codec import ArrayBytesCodec
 
 from pyterrane._convert import heights_of
 from pyterrane._pyterrane import Settings, TileCoder
+from pyterrane._terrain import check_whole
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -51,6 +52,7 @@ class TerraneCodec(ArrayBytesCodec):
     def __post_init__(self) -> None:
         if (self.max_error is None) != self.lossless:
             raise ValueError("give `max_error` or `lossless`")
+        check_whole(255, effort=self.effort)
         own = self._coder(False).model
         if self.model is not None and self.model != own:
             raise ValueError(
