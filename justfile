@@ -390,7 +390,7 @@ load:
 # What would be published of every crate: it must hold all that it needs.
 package:
     cargo package --workspace --exclude terrane-python --no-verify --allow-dirty
-# The C library: libterrane.so, libterrane.a, terrane.h and terrane.pc below a folder, as /usr/local.
+# The C library: libterrane.so with its version, libterrane.a, terrane.h and terrane.pc below a folder, as /usr/local.
 install-c prefix:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -398,9 +398,16 @@ install-c prefix:
     built="${CARGO_TARGET_DIR:-target}/dist"
     version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
     mkdir -p "{{prefix}}/lib/pkgconfig" "{{prefix}}/include"
-    for library in "$built"/libterrane.so "$built"/libterrane.dylib "$built"/libterrane.a; do
+    for library in "$built"/libterrane.dylib "$built"/libterrane.a; do
         [ ! -e "$library" ] || install -m 644 "$library" "{{prefix}}/lib/"
     done
+    # Programs look for the name in the library, which changes with TRN_ABI.
+    if [ -e "$built/libterrane.so" ]; then
+        soname=libterrane.so.$(sed -n 's/^#define TRN_ABI //p' crates/terrane-c/include/terrane.h)
+        install -m 644 "$built/libterrane.so" "{{prefix}}/lib/libterrane.so.$version"
+        ln -sf "libterrane.so.$version" "{{prefix}}/lib/$soname"
+        ln -sf "$soname" "{{prefix}}/lib/libterrane.so"
+    fi
     install -m 644 crates/terrane-c/include/terrane.h "{{prefix}}/include/"
     sed "s|@PREFIX@|$(realpath "{{prefix}}")|; s|@VERSION@|$version|" crates/terrane-c/terrane.pc.in > "{{prefix}}/lib/pkgconfig/terrane.pc"
 
@@ -409,11 +416,13 @@ install-c prefix:
 gdal-plugin *arguments:
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --release -p terrane-c
+    mkdir -p "${CARGO_TARGET_DIR:-target}"
     target=$(realpath "${CARGO_TARGET_DIR:-target}")
     # What another version left behind would be taken for this one.
     rm -rf "$target/gdal"
+    # First what says in seconds that CMake or GDAL's headers are missing, then what compiles for minutes.
     cmake -S gdal -B "$target/gdal" -DTERRANE_LIBRARY="$target/release/libterrane.a" -DTERRANE_PLUGINS="$target/gdalplugins" {{arguments}}
+    cargo build --release -p terrane-c
     cmake --build "$target/gdal"
 
 # The driver in GDAL's own tools, on hostile files, and in rasterio; `python` has osgeo and numpy, `rasterio` has rasterio. Run

@@ -88,15 +88,38 @@ int32_t TRNSource::Told(void *pUser, double dfDone)
     return poSource->Progress();
 }
 
-// A GeoTIFF of one pixel in the system of a dataset, as GDAL writes it.
-static std::vector<GByte> CrsGeoTiff(GDALDataset *poSrcDS)
+// Says what of a source a terrane file cannot hold; false where the copy must be all of it.
+static bool Lost(bool bStrict, const char *pszWhat)
+{
+    CPLError(bStrict ? CE_Failure : CE_Warning, CPLE_NotSupported, "A terrane file cannot hold %s", pszWhat);
+    return !bStrict;
+}
+
+// What places a source on the ground other than a transform and a system.
+static bool HasOnlyTransform(GDALDataset *poSrcDS, bool bIsPlaced, bool bStrict)
+{
+    const char *pszAdvice = bIsPlaced ? ": the transform alone is kept" : ": the file has no position; warp the source first, for example with gdalwarp";
+    if (poSrcDS->GetGCPCount() > 0 && !Lost(bStrict, CPLSPrintf("the %d ground control points of the source%s", poSrcDS->GetGCPCount(), pszAdvice)))
+        return false;
+    static const char *const apszDomains[] = {"RPC", "GEOLOCATION"};
+    for (const char *pszDomain : apszDomains)
+    {
+        if (poSrcDS->GetMetadata(pszDomain) && !Lost(bStrict, CPLSPrintf("the source's metadata %s%s", pszDomain, pszAdvice)))
+            return false;
+    }
+    return true;
+}
+
+// A GeoTIFF of one pixel in the system of a dataset, as GDAL writes it; empty where it cannot be written so.
+static std::vector<GByte> CrsGeoTiff(const OGRSpatialReference *poSRS, const void *pUnique)
 {
     std::vector<GByte> abyGeoTiff;
-    const OGRSpatialReference *poSRS = poSrcDS->GetSpatialRef();
     GDALDriver *poDriver = GetGDALDriverManager()->GetDriverByName("GTiff");
-    if (!poSRS || !poDriver)
+    if (!poDriver)
         return abyGeoTiff;
-    const CPLString osName(CPLSPrintf("/vsimem/terrane_copy_%p.tif", poSrcDS));
+    // What the keys cannot say must not go beside the file.
+    CPLConfigOptionSetter oNoPam("GDAL_PAM_ENABLED", "NO", false);
+    const CPLString osName(CPLSPrintf("/vsimem/terrane_copy_%p.tif", pUnique));
     CPLStringList aosOptions;
     // The vertical part is written only so.
     aosOptions.SetNameValue("GEOTIFF_VERSION", "1.1");
@@ -105,9 +128,13 @@ static std::vector<GByte> CrsGeoTiff(GDALDataset *poSrcDS)
     {
         poCrsDS->SetSpatialRef(poSRS);
         poCrsDS.reset();
+        static const char *const apszDrivers[] = {"GTiff", nullptr};
+        poCrsDS.reset(GDALDataset::Open(osName, GDAL_OF_RASTER | GDAL_OF_INTERNAL, apszDrivers, nullptr, nullptr));
+        const bool bIsSaid = poCrsDS && poCrsDS->GetSpatialRef();
+        poCrsDS.reset();
         vsi_l_offset nLength = 0;
         const GByte *pabyData = VSIGetMemFileBuffer(osName, &nLength, FALSE);
-        if (pabyData)
+        if (pabyData && bIsSaid)
             abyGeoTiff.assign(pabyData, pabyData + nLength);
     }
     VSIUnlink(osName);
@@ -118,6 +145,8 @@ static std::vector<GByte> CrsGeoTiff(GDALDataset *poSrcDS)
 static bool ReadSettings(CSLConstList papszOptions, trn_encode_settings &sSettings)
 {
     trn_encode_settings_init(&sSettings);
+    // As every other driver: nothing is lost that was not said.
+    sSettings.target = TRN_TARGET_LOSSLESS;
     static const struct
     {
         const char *pszName;
@@ -139,12 +168,8 @@ static bool ReadSettings(CSLConstList papszOptions, trn_encode_settings &sSettin
         sSettings.target = sTarget.nTarget;
         nGiven++;
     }
-    if (CPLFetchBool(papszOptions, "LOSSLESS", false))
-    {
-        sSettings.target = TRN_TARGET_LOSSLESS;
-        nGiven++;
-    }
-    if (nGiven > 1)
+    const bool bIsLossless = CPLFetchBool(papszOptions, "LOSSLESS", nGiven == 0);
+    if (nGiven + bIsLossless != 1)
     {
         CPLError(CE_Failure, CPLE_IllegalArg, "Give one of MAX_Z_ERROR, RMSE, BPP and LOSSLESS=YES");
         return false;
@@ -185,7 +210,7 @@ class TRNTarget
     std::string m_osLocal;
 };
 
-GDALDataset *TRNCreateCopy(const char *pszFilename, GDALDataset *poSrcDS, int /* bStrict */, TRNOptions papszOptions,
+GDALDataset *TRNCreateCopy(const char *pszFilename, GDALDataset *poSrcDS, int bStrict, TRNOptions papszOptions,
                            GDALProgressFunc pfnProgress, void *pProgressData)
 {
     if (poSrcDS->GetRasterCount() != 1)
@@ -238,9 +263,16 @@ GDALDataset *TRNCreateCopy(const char *pszFilename, GDALDataset *poSrcDS, int /*
     if (sRaster.is_georeferenced)
         memcpy(sRaster.affine, adfTransform, sizeof(adfTransform));
 #endif
+    if (!HasOnlyTransform(poSrcDS, sRaster.is_georeferenced, bStrict))
+        return nullptr;
     const char *pszPoint = poSrcDS->GetMetadataItem(GDALMD_AREA_OR_POINT);
     sRaster.pixel_is_point = pszPoint && EQUAL(pszPoint, GDALMD_AOP_POINT);
-    const std::vector<GByte> abyGeoTiff = CrsGeoTiff(poSrcDS);
+    const OGRSpatialReference *poSRS = poSrcDS->GetSpatialRef();
+    std::vector<GByte> abyGeoTiff;
+    if (poSRS)
+        abyGeoTiff = CrsGeoTiff(poSRS, poSrcDS);
+    if (poSRS && abyGeoTiff.empty() && !Lost(bStrict, "the source's reference system, which no GeoTIFF keys state"))
+        return nullptr;
     if (!abyGeoTiff.empty())
     {
         sRaster.geotiff = abyGeoTiff.data();

@@ -81,7 +81,9 @@ std::shared_ptr<TRNFile> TRNFile::Open(VSILFILE *fp, const char *pszName, unsign
     trn_open_settings sSettings{};
     sSettings.threads = nThreads;
     sSettings.is_cached_elsewhere = 1;
-    sSettings.read_all = ReadAll;
+    // What is no file of this machine may be far away.
+    if (STARTS_WITH(pszName, "/vsi"))
+        sSettings.read_all = ReadAll;
     TRNError oError;
     poFile->m_hFile = trn_open_with(Read, poFile.get(), VSIFTellL(fp), &sSettings, oError.Out());
     if (!poFile->m_hFile || trn_describe(poFile->m_hFile, &poFile->m_sInfo, oError.Out()) != TRN_OK)

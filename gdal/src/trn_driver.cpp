@@ -31,10 +31,10 @@ void GDALRegister_TRN()
     poDriver->SetMetadataItem(
         GDAL_DMD_CREATIONOPTIONLIST,
         "<CreationOptionList>"
-        "<Option name='MAX_Z_ERROR' type='float' description='No pixel farther off than so many metres' default='0.1'/>"
+        "<Option name='LOSSLESS' type='boolean' description='Every number as it is: YES unless one of the next three is given' default='YES'/>"
+        "<Option name='MAX_Z_ERROR' type='float' min='0' description='No pixel farther off than so many metres; 0.1 makes small files of heights'/>"
         "<Option name='RMSE' type='float' description='Root mean square error in metres, instead of MAX_Z_ERROR'/>"
         "<Option name='BPP' type='float' description='Bits per pixel with data, instead of MAX_Z_ERROR'/>"
-        "<Option name='LOSSLESS' type='boolean' description='Every number as it is, instead of MAX_Z_ERROR' default='NO'/>"
         "<Option name='PROFILE' type='string-select' description='Speed against size' default='standard'>"
         "<Value>fast</Value><Value>standard</Value><Value>best</Value></Option>"
         "<Option name='EFFORT' type='int' min='0' max='3' description='How hard the encoder tries' default='1'/>"

@@ -90,7 +90,9 @@ typedef struct trn_open_settings {
     uint64_t memory_limit; /* bytes; 0: half of what the process may have, 4 GiB at most */
     uint32_t threads; /* that decode a large window; 0: all cores */
     int32_t is_cached_elsewhere; /* the caller keeps what it reads: tiles are not kept here too */
-    trn_read_all_function read_all; /* of a file that the caller reads; NULL: parts are read one after another */
+    /* Of a file that the caller reads and whose every read waits, as over a network: parts are asked for side by side, a small file
+     * is read whole, and one that is read in its order is read ahead. NULL: parts are read one after another, as they are needed. */
+    trn_read_all_function read_all;
 } trn_open_settings;
 
 /* Opens a file of this machine; the path is UTF-8. `options` may be NULL. */
@@ -219,7 +221,7 @@ int32_t trn_query(const trn_file *file, trn_point *points, size_t count, uint32_
  * TRN_OK, or TRN_STOPPED to stop, or TRN_ERROR. Called on the thread that encodes; windows may come again where a rate is searched. */
 typedef int32_t (*trn_heights_function)(void *user, uint32_t column, uint32_t row, uint32_t width, uint32_t height, double *values);
 
-/* Is told how much is done, from 0 to 1, after every row of trees of tiles (2048 pixels with tiles of 256); where a rate is
+/* Is told how much is done, from 0 to 1, after every tree of tiles (2048 by 2048 pixels with tiles of 256); where a rate is
  * searched it starts again several times. Returns TRN_OK to go on, or TRN_STOPPED. */
 typedef int32_t (*trn_progress_function)(void *user, double done);
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use library::georeferencing::{georeference, is_exact, storage};
 use library::{MODELS, OpenOptions, Resources, Terrain};
-use terrane_codec::TerrainOptions;
-use terrane_codec::format::MemoryLimit;
+use terrane_codec::format::{ByteSource, MemoryLimit};
+use terrane_codec::{ReadAhead, TerrainOptions};
 use terrane_geo::{HeightUnit, Storage};
 
 use crate::border::{given, guard, reference, status, text};
@@ -177,7 +177,12 @@ unsafe extern "C" fn trn_open_with(
             model: None,
             memory: memory(settings.memory_limit),
         };
-        File::new(Terrain::open(Box::new(source), options)?, settings)
+        let source: Box<dyn ByteSource> = match settings.read_all {
+            // Its reads wait for answers.
+            Some(_) => Box::new(ReadAhead::new(Box::new(source))),
+            None => Box::new(source),
+        };
+        File::new(Terrain::open(source, options)?, settings)
     };
     // SAFETY: as this function's.
     handle(unsafe { guard(error, open) })

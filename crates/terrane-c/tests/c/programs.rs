@@ -66,6 +66,13 @@ fn the_example_runs() {
     let library = library();
     let link = format!("-L{}", library.display());
     compile("examples/dem.c", &program, &[&link, "-lterrane"]);
+    // As it is installed: a program looks for the name in the library, which changes with `TRN_ABI`.
+    #[cfg(target_os = "linux")]
+    let library = {
+        let installed = folder.path().join("libterrane.so.1");
+        std::os::unix::fs::symlink(library.join("libterrane.so"), installed).unwrap();
+        folder.path()
+    };
     let ran = Command::new(program)
         .arg(folder.path().join("hill.trn"))
         .env("LD_LIBRARY_PATH", library)
