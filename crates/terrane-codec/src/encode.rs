@@ -12,7 +12,7 @@ use crate::resources::Resources;
 use crate::tile::TileEncoder;
 use crate::tree::EncodedTree;
 
-/// What an encoding reports after every row of trees.
+/// What an encoding reports after every tree.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodeProgress {
     /// Tiles done, with or without data.
@@ -46,7 +46,7 @@ impl<F: FnMut(Window) -> Result<Vec<f64>, Error>> Heights for F {
     }
 }
 
-/// Is told after every row of trees how far an encoding is.
+/// Is told after every tree how far an encoding is.
 pub type Report<'a> = dyn FnMut(EncodeProgress) -> Result<(), Error> + 'a;
 
 /// What is to be made.
@@ -86,21 +86,48 @@ impl Encoding<'_> {
         let (_, height) = pyramid.size(0).unwrap_or_default();
         let mut builder = PyramidBuilder::new(coder, part, pyramid.levels() - 1);
         let mut measured = MeasuredLevels::new(&pyramid);
+        let mut teller = Teller::new(progress, pyramid.tiles());
         for _ in 0..(height as usize).div_ceil(side) {
+            let mut done = builder.done;
             builder.read_strip((0, 0), heights, &mut |tree: EncodedTree| {
                 if let Some(journal) = self.journal {
                     journal.keep(&tree)?;
                 }
-                write(&mut writer, &mut measured, &pyramid, &tree)
+                write(&mut writer, &mut measured, &pyramid, &tree)?;
+                done += tree.tiles.len() as u64;
+                teller.tell(done, writer.length())
             })?;
-            progress(EncodeProgress {
-                tiles: builder.done,
-                of: pyramid.tiles(),
-                bytes: writer.length(),
-            })?;
+            // Trees without data are done too.
+            teller.tell(builder.done, writer.length())?;
         }
         let file = writer.finish(measured.of_file(), measured.overviews())?;
         Ok((file, measured.full()))
+    }
+}
+
+/// Tells how far an encoding is, wherever that is farther than before.
+pub(crate) struct Teller<'a, 'b> {
+    report: &'a mut Report<'b>,
+    of: u64,
+    told: u64,
+}
+
+impl<'a, 'b> Teller<'a, 'b> {
+    pub(crate) fn new(report: &'a mut Report<'b>, of: u64) -> Self {
+        Self {
+            report,
+            of,
+            told: 0,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, tiles: u64, bytes: u64) -> Result<(), Error> {
+        if tiles <= self.told {
+            return Ok(());
+        }
+        self.told = tiles;
+        let of = self.of;
+        (self.report)(EncodeProgress { tiles, of, bytes })
     }
 }
 

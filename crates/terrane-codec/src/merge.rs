@@ -18,6 +18,9 @@ use crate::shard::{ShardFile, ShardId};
 use crate::tile::TileEncoder;
 use crate::tree::EncodedTree;
 
+/// Shards that are kept open from the check on: programs may open a thousand files, and have others.
+const OPEN: usize = 256;
+
 /// Opens the file of a shard.
 pub type OpenShard<'a> = dyn FnMut(u32) -> Result<Box<dyn ByteSource>, Error> + 'a;
 
@@ -57,7 +60,10 @@ impl Merge<'_> {
         };
         // Whatever is missing should be known before anything is written.
         for number in 0..self.division.areas.len() {
-            shards.read(number)?;
+            let shard = shards.read(number)?;
+            if shards.known.len() < OPEN {
+                shards.known.insert(number, shard);
+            }
         }
         let mut writer = Writer::create(file, self.header, self.embedded.is_some())?;
         if let Some(bytes) = self.embedded {

@@ -1,7 +1,7 @@
 //! Files on web servers and in object stores, read by ranges.
 
 use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -50,8 +50,6 @@ pub struct RemoteFile {
     store: Box<dyn ObjectStore>,
     path: Path,
     timeout: Duration,
-    /// There until the file is dropped.
-    runtime: Option<Runtime>,
     /// Of which the first answer was.
     version: OnceLock<Version>,
 }
@@ -110,16 +108,11 @@ impl RemoteFile {
             .map_err(|error| failed(format!("it is no address ({error})")))?;
         let (store, path) = open_store(&url, options.timeout)
             .map_err(|error| failed(without_secrets(&error.to_string())))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()?;
         Ok(Self {
             address: public_address(address),
             store,
             path,
             timeout: options.timeout,
-            runtime: Some(runtime),
             version: OnceLock::new(),
         })
     }
@@ -138,13 +131,18 @@ impl RemoteFile {
         ))
     }
 
-    /// What an error of the store comes down to.
-    fn failed(&self, error: &object_store::Error) -> Error {
+    /// What an error of the store comes down to, where it was asked for bytes from an offset on.
+    fn failed(&self, offset: u64, error: &object_store::Error) -> Error {
+        let version = self.version.get();
+        let was_there = version.is_some_and(|version| offset < version.length);
         let mut cause: &dyn std::error::Error = error;
         while let Some(below) = cause.source() {
             let http = below.downcast_ref::<HttpError>();
             if http.is_some_and(|error| error.kind() == HttpErrorKind::Timeout) {
                 return self.late();
+            }
+            if was_there && below.is::<NoSuchPart>() {
+                return self.changed();
             }
             cause = below;
         }
@@ -155,15 +153,16 @@ impl RemoteFile {
         self.error(without_secrets(brief))
     }
 
-    /// Does a part of a read until a moment.
+    /// Does a part of a read from an offset on until a moment.
     async fn until<T>(
         &self,
         deadline: Instant,
+        offset: u64,
         work: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T> {
         match timeout_at(deadline, work).await {
             Err(_) => Err(self.late()),
-            Ok(outcome) => outcome.map_err(|error| self.failed(&error)),
+            Ok(outcome) => outcome.map_err(|error| self.failed(offset, &error)),
         }
     }
 
@@ -176,9 +175,8 @@ impl RemoteFile {
         };
         let deadline = Instant::now() + self.timeout;
         let answer = self
-            .until(deadline, self.store.get_opts(&self.path, options))
-            .await
-            .map_err(|error| self.if_shorter(offset, error))?;
+            .until(deadline, offset, self.store.get_opts(&self.path, options))
+            .await?;
         self.check_version(&answer.meta)?;
         if let Some(encoding) = answer.attributes.get(&Attribute::ContentEncoding)
             && !STORED
@@ -192,7 +190,8 @@ impl RemoteFile {
         let mut bytes = Vec::new();
         loop {
             let earned = Duration::from_secs_f64(bytes.len() as f64 / MIN_RATE);
-            let Some(part) = self.until(deadline + earned, parts.try_next()).await? else {
+            let next = self.until(deadline + earned, offset, parts.try_next());
+            let Some(part) = next.await? else {
                 // What is missing would pass for the end of the file.
                 return if bytes.len() as u64 == expected {
                     Ok(bytes)
@@ -211,19 +210,6 @@ impl RemoteFile {
         self.error("it changed while it was read; open it again")
     }
 
-    /// What a refusal means where the file had bytes before.
-    fn if_shorter(&self, offset: u64, error: Error) -> Error {
-        let was_there = self
-            .version
-            .get()
-            .is_some_and(|version| offset < version.length);
-        if was_there && error.to_string().contains(" 416 ") {
-            self.changed()
-        } else {
-            error
-        }
-    }
-
     /// Parts of two files are none.
     fn check_version(&self, meta: &ObjectMeta) -> Result<()> {
         let version = Version::of(meta);
@@ -233,20 +219,32 @@ impl RemoteFile {
             Err(self.changed())
         }
     }
-
-    fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let runtime = self.runtime.as_ref().expect("there until it is dropped");
-        runtime.block_on(work)
-    }
 }
 
-impl Drop for RemoteFile {
-    fn drop(&mut self) {
-        // Looking up a name cannot be given up; it must not hold up the program's end.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+/// Waits for work on the network.
+fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    runtime()?.block_on(work)
+}
+
+/// What all files of this process wait with. It is never given up: looking up a name cannot be, and would hold up the
+/// program's end. A process that was forked has none of its parent's threads and makes its own.
+fn runtime() -> Result<&'static Runtime> {
+    static SHARED: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((owner, runtime)) = *shared
+        && owner == process
+    {
+        return Ok(runtime);
     }
+    let made = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("terrane-remote")
+        .enable_all()
+        .build()?;
+    let runtime: &'static Runtime = Box::leak(Box::new(made));
+    *shared = Some((process, runtime));
+    Ok(runtime)
 }
 
 impl ByteSource for RemoteFile {
@@ -254,14 +252,14 @@ impl ByteSource for RemoteFile {
         if length == 0 {
             return Ok(Vec::new());
         }
-        self.run(self.part(offset, length))
+        run(self.part(offset, length))
     }
 
     fn read_all(&self, parts: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
         let asked = parts
             .iter()
             .map(|&(offset, length)| self.part(offset, length));
-        self.run(stream::iter(asked).buffered(SIDE_BY_SIDE).try_collect())
+        run(stream::iter(asked).buffered(SIDE_BY_SIDE).try_collect())
     }
 
     fn length(&self) -> Result<u64> {
@@ -269,7 +267,7 @@ impl ByteSource for RemoteFile {
             return Ok(version.length);
         }
         let deadline = Instant::now() + self.timeout;
-        let meta = self.run(self.until(deadline, self.store.head(&self.path)))?;
+        let meta = run(self.until(deadline, 0, self.store.head(&self.path)))?;
         self.check_version(&meta)?;
         Ok(meta.size)
     }
@@ -437,6 +435,9 @@ impl Client {
         if answer.status().is_success() {
             return Ok(answer);
         }
+        if answer.status() == 416 {
+            return Err(HttpError::new(HttpErrorKind::Decode, NoSuchPart));
+        }
         // Whatever a server says with an error would be read to its end, and there may be none.
         let (head, body) = answer.into_parts();
         let mut parts = body.bytes_stream();
@@ -469,6 +470,11 @@ fn store_reason(said: &str) -> String {
 fn refused(reason: &'static str) -> HttpError {
     HttpError::new(HttpErrorKind::Decode, std::io::Error::other(reason))
 }
+
+/// A server has no bytes where it was asked for some (status 416).
+#[derive(Debug, thiserror::Error)]
+#[error("it says that the file ends before the part that was asked for (416)")]
+struct NoSuchPart;
 
 /// Whether a server says that its part of a file ends where no file does.
 fn has_endless_range(answer: &HttpResponse) -> bool {

@@ -17,7 +17,7 @@ use terrane_format::{ByteSource, Pyramid, Window};
 
 use crate::Error;
 use crate::division::Area;
-use crate::encode::{EncodeProgress, Heights, Report};
+use crate::encode::{Heights, Report, Teller};
 use crate::measured::Measured;
 use crate::pyramid_builder::{Coder, Part, PyramidBuilder, Storey};
 use crate::resources::Resources;
@@ -93,16 +93,16 @@ impl ShardEncoding<'_> {
         let mut builder = PyramidBuilder::new(coder, part, self.top);
         let mut measured = Measured::default();
         let corner = (whole.column, whole.row);
+        let mut teller = Teller::new(progress, tiles(self.pyramid, &self.area, self.top));
         for _ in (0..whole.height).step_by(side) {
+            let mut done = builder.done;
             builder.read_strip(corner, heights, &mut |tree: EncodedTree| {
                 add_full(&mut measured, self.pyramid, &tree);
-                writer.tree(&tree)
+                writer.tree(&tree)?;
+                done += tree.tiles.len() as u64;
+                teller.tell(done, writer.bytes)
             })?;
-            progress(EncodeProgress {
-                tiles: builder.done,
-                of: tiles(self.pyramid, &self.area, self.top),
-                bytes: writer.bytes,
-            })?;
+            teller.tell(builder.done, writer.bytes)?;
         }
         writer.finish(&builder.beyond.take().unwrap_or_default())?;
         Ok(measured)

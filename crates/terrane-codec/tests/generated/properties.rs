@@ -202,7 +202,7 @@ proptest! {
 
     /// Threads, shards and a stop on the way change no byte.
     #[test]
-    fn a_file_is_the_same_however_it_is_made(recipe in recipes(300), jobs in 2..9_usize, shards in 1..7_usize, strips in 1..4_usize) {
+    fn a_file_is_the_same_however_it_is_made(recipe in recipes(300), jobs in 2..9_usize, shards in 1..7_usize, trees in 1..4_usize) {
         // Trees of few pixels, so that there are several.
         let recipe = Recipe { side: 16 + recipe.side % 7 / 2 * 2, ..recipe };
         let Some(file) = made(&recipe) else { return Ok(()) };
@@ -210,14 +210,14 @@ proptest! {
         prop_assert!(recipe.encode_in_shards(shards).unwrap() == file, "{} shards", shards);
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
-        if recipe.encode_until(jobs, Some(&journal), strips).is_err() {
+        if recipe.encode_until(jobs, Some(&journal), trees).is_err() {
             let length = std::fs::metadata(&journal).unwrap().len();
             // What was written last may be cut off.
             let cut = std::fs::OpenOptions::new().write(true).open(&journal).unwrap();
             cut.set_len(length - length.min(recipe.seed % 50)).unwrap();
         }
         let (resumed, _) = recipe.encode_until(jobs, Some(&journal), usize::MAX).unwrap();
-        prop_assert!(resumed == file, "stopped after {} rows of trees", strips);
+        prop_assert!(resumed == file, "stopped after {} trees", trees);
     }
 }
 

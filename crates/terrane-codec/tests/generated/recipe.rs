@@ -335,12 +335,12 @@ impl Recipe {
         self.encode_until(jobs, None, usize::MAX)
     }
 
-    /// The file, with a journal; stopped after so many rows of trees as if by a power cut.
+    /// The file, with a journal; stopped after so many trees as if by a power cut.
     pub(crate) fn encode_until(
         &self,
         jobs: usize,
         journal: Option<&Path>,
-        strips: usize,
+        trees: usize,
     ) -> Result<(Vec<u8>, Measured), Error> {
         let (heights, encoder) = (self.heights(), self.encoder());
         let header = self.header(&encoder)?;
@@ -360,7 +360,7 @@ impl Recipe {
             &mut |window: Window| Ok(self.read(&heights, window)),
             &mut |_| {
                 done += 1;
-                if done < strips {
+                if done < trees {
                     Ok(())
                 } else {
                     Err(Error::Stopped)
@@ -410,11 +410,16 @@ impl Recipe {
             plan,
             resources,
         };
+        let mut opened = vec![0; shards.len()];
         let (file, _) = merge.run(
             Cursor::new(Vec::new()),
-            &mut |number| Ok(Box::new(shards[number as usize].clone())),
+            &mut |number| {
+                opened[number as usize] += 1;
+                Ok(Box::new(shards[number as usize].clone()))
+            },
             &mut |_| Ok(()),
         )?;
+        assert!(opened.iter().all(|&times| times == 1), "{opened:?}");
         Ok(file.into_inner())
     }
 

@@ -167,3 +167,50 @@ fn parts_of_two_files_are_not_one() {
         assert_eq!(file.read_all(&[(0, 4), (8, 4)]).is_ok(), is_one);
     }
 }
+
+/// A refusal of a part that was there means another file; that of a part of a file never read says what the server said.
+#[test]
+fn a_file_that_became_shorter_is_known_by_the_status_alone() {
+    for (was_there, expected) in [(true, "changed while it was read"), (false, "416")] {
+        let requests = AtomicUsize::new(0);
+        let host = odd_server(move |stream, _| {
+            let is_first = requests.fetch_add(1, Ordering::Relaxed) == 0;
+            let bytes = if is_first && was_there {
+                answer(&partial(4), b"abcd")
+            } else {
+                // The reason of a status is anybody's; this one has no 416 between spaces.
+                answer("HTTP/1.1 416\r\n", b"")
+            };
+            let _ = stream.write_all(&bytes);
+        });
+        let file = RemoteFile::open(&format!("http://{host}/dem.trn")).unwrap();
+        assert_eq!(file.read(0, 4).is_ok(), was_there);
+        let sentence = file.read(100, 4).unwrap_err().to_string();
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+}
+
+/// Threads of this process that wait for the network.
+#[cfg(target_os = "linux")]
+fn network_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .filter(|name| name.starts_with("terrane-remote") || name.starts_with("tokio"))
+        .count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_open_files_take_two_threads() {
+    let host = odd_server(|stream, _| {
+        let _ = stream.write_all(&answer(&partial(4), b"abcd"));
+    });
+    let files: Vec<RemoteFile> = (0..100)
+        .map(|number| RemoteFile::open(&format!("http://{host}/{number}.trn")).unwrap())
+        .collect();
+    for file in &files {
+        assert_eq!(file.read(0, 4).unwrap(), b"abcd");
+    }
+    assert!(network_threads() <= 2, "{}", network_threads());
+}
