@@ -20,8 +20,8 @@ pub enum Note {
     },
     /// The coordinates are in a unit of length other than metres, and nothing states that of the heights.
     #[error(
-        "{path}: its coordinates are in {coordinates} and it does not state the unit of its heights, which are taken \
-         for metres; if they are not, give `vertical_unit`"
+        "{path}: its coordinates have the unit {coordinates}, and nothing states that of its heights, which are taken for \
+         metres; if they are not, give `vertical_unit`"
     )]
     UnitAssumed {
         /// The file.

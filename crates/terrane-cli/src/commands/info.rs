@@ -125,7 +125,7 @@ fn text(reader: &Reader, bound: &str) -> String {
         line("extent", format!("{} {unit}", corners(extent)));
     }
     if let Some(bounds) = geographic_extent(header) {
-        line("bounds", format!("{} degree (WGS 84)", corners(bounds)));
+        line("bounds", format!("{} degree (WGS 84)", degrees(bounds)));
     }
     let [across, down] = georeference.affine().pixel_sides();
     line("pixel", format!("{across} x {down} {unit}"));
@@ -177,6 +177,11 @@ fn system(crs: &Crs) -> String {
 /// The lower-left and the upper-right corner.
 fn corners([left, bottom, right, top]: [f64; 4]) -> String {
     format!("{left}, {bottom} to {right}, {top}")
+}
+
+/// The same of degrees, to the centimetre.
+fn degrees([west, south, east, north]: [f64; 4]) -> String {
+    format!("{west:.7}, {south:.7} to {east:.7}, {north:.7}")
 }
 
 /// Shows where the bytes are.

@@ -95,7 +95,7 @@ impl Pam {
         }
         let mut pam = Self::default();
         if let Some(node) = child(root, "SRS") {
-            pam.crs = Some(system(node));
+            pam.crs = Some(system(node).map(|crs| crs.of_points(is_point(root))));
         }
         // GDAL warns of another number of numbers, and passes over them.
         if let Some(node) = child(root, "GeoTransform")
@@ -185,6 +185,14 @@ fn system(node: Node) -> std::result::Result<Crs, CrsTextError> {
     crs(text(node), node.attribute("dataAxisToSRSAxisMapping"))
 }
 
+/// Whether the file says that pixels are points; GDAL asks it only where it states the system too.
+fn is_point(root: Node) -> bool {
+    let metadata = child(root, "Metadata");
+    let items = metadata.into_iter().flat_map(|node| node.children());
+    let mut items = items.filter(|item| item.attribute("key") == Some("AREA_OR_POINT"));
+    items.any(|item| text(item).eq_ignore_ascii_case("point"))
+}
+
 /// GDAL does not mind the case of a name.
 fn is_named(node: Node, name: &str) -> bool {
     node.is_element() && node.tag_name().name().eq_ignore_ascii_case(name)
@@ -242,6 +250,10 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap(), Pam::default(), "{text}");
         }
+        let point =
+            pam("<SRS>EPSG:2056</SRS><Metadata><MDI key=\"AREA_OR_POINT\">Point</MDI></Metadata>");
+        let crs = point.unwrap().crs.unwrap().unwrap();
+        assert!(crs.pixel_is_point());
         let none = pam("<SRS/>").unwrap();
         assert_eq!(
             none.crs,

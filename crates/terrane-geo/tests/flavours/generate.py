@@ -138,7 +138,7 @@ class Maker:
             transform = Affine(step, 0, x, 0, -step, y)
         return crs, transform, bool(self.chance(4))
 
-    def write_beside(self, path, dtype, heights):
+    def write_beside(self, path, crs, heights):
         """Files beside the raster that say something of it: GDAL's own (PAM) and a world file."""
         if self.chance(2):
             step = float(self.pick([0.5, 2, 10]))
@@ -158,12 +158,13 @@ class Maker:
         if self.chance(2):
             parts.append(f"<GeoTransform> 5.0e5, {self.pick([1, 2.5])}, {self.pick([0, 0.5])}, 5200000,0 , -3</GeoTransform>")
         if self.chance(2):
-            band.append(f"<NoDataValue>{self.pick([heights.flat[-1].item(), -9999, 0])}</NoDataValue>")
+            band.append(f"<NoDataValue>{self.pick([heights.flat[-1].item(), 1, 0])}</NoDataValue>")
         if self.chance(3):
             # GDAL's versions differ where the raster has one too.
             self.may_refuse = True
             band.append("<Offset>-5</Offset><Scale>2</Scale>" if self.chance(2) else "<UnitType>ft</UnitType>")
-        if self.chance(3):
+        # A raster without a system has no key that could hold it.
+        if self.chance(3) and (crs or parts):
             parts.append('<Metadata><MDI key="AREA_OR_POINT">Point</MDI></Metadata>')
             band.append('<Metadata><MDI key="STATISTICS_MAXIMUM">1</MDI></Metadata>')
         number = 2 if self.chance(8) else 1
@@ -224,7 +225,7 @@ class Maker:
                 with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=not is_beside):
                     file.write_mask(self.random.random((height, width)) < 0.7)
         if not points and self.chance(3):
-            self.write_beside(path, dtype, heights)
+            self.write_beside(path, crs, heights)
         # The overviews of a mask in a file of its own would be in yet another file.
         if bands == 1 and not points and not (is_masked and is_beside) and self.chance(5) and min(width, height) > 1:
             with rasterio.open(path, "r+") as file:

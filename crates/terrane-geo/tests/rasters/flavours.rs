@@ -53,9 +53,11 @@ fn flavours(folder: &Path) -> Vec<Flavour> {
 fn compare_one(folder: &Path, flavour: &Flavour) -> Option<String> {
     let name = &flavour.file;
     let raster = match GeoTiff::open(&folder.join(name)) {
-        Err(error @ (Error::Unsupported { .. } | Error::SeveralBands { .. }))
-            if flavour.refused || flavour.may_refuse =>
-        {
+        Err(
+            error @ (Error::Unsupported { .. }
+            | Error::SeveralBands { .. }
+            | Error::CrsBeside { .. }),
+        ) if flavour.refused || flavour.may_refuse => {
             return Some(error.to_string());
         }
         raster => raster.unwrap_or_else(|error| panic!("{name}: {error}")),
