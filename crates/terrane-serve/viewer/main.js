@@ -169,6 +169,24 @@ const follow = async (asked) => {
   return keepsView ? raise() : tilt();
 };
 
+/** Shows what the address says or, where its file cannot be opened, the next one that can. */
+const openFirst = async () => {
+  const { names } = state;
+  const first = names.includes(asked.file) ? asked.file : names[0];
+  let failure;
+  for (const name of [first, ...names.filter((other) => other !== first)]) {
+    progress(`Opening ${name}…`);
+    try {
+      await follow(name === first ? asked : { file: name });
+      if (failure) report(failure.message);
+      return;
+    } catch (error) {
+      failure ??= error;
+    }
+  }
+  throw failure ?? new Error("there are no files here");
+};
+
 const compare = async (isOn) => {
   at("compare").checked = isOn;
   at("map-original").hidden = !isOn;
@@ -281,8 +299,7 @@ const start = async () => {
   upper.attribute(attribution);
   at("file").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
   at("file-choice").hidden = names.length < 2;
-  progress(`Opening ${names.includes(asked.file) ? asked.file : names[0]}…`);
-  await follow(asked);
+  await openFirst();
   document.documentElement.dataset.ready = "true";
 };
 

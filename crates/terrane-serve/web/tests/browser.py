@@ -235,6 +235,14 @@ def failures_are_said(browser, folder: Path, pictures: Path):
         for name in ["#controls", "#facts", "#loading"]:
             assert not page.locator(name).is_visible(), name
         page.screenshot(path=pictures / "site-without-ranges.png")
+    # One of two files is missing: the other is shown, and the sentence stays.
+    shutil.copytree(folder / "site", folder / "half")
+    (folder / "half" / "fast.trn").unlink()
+    with Files(folder / "half") as files:
+        page.goto(f"{files.address}/")
+        page.wait_for_selector("html[data-ready]")
+        page.wait_for_timeout(7000)
+        assert page.title() == "standard – terrane" and "fast.trn cannot be read: the server answers 404" in page.locator("#notice").inner_text()
     page.goto((folder / "site" / "index.html").as_uri())
     late = page.locator("#loading .late")
     page.wait_for_function("() => getComputedStyle(document.querySelector('#loading .late')).opacity === '1'")
