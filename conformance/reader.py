@@ -1284,20 +1284,28 @@ def label_areas(mask):
     return labels[1:-1, 1:-1], count
 
 
+MAX_FLAT_LAYERS = 6
+
+
 class FlatAreas:
-    """Connected pixels that have one height."""
+    """Connected pixels that have one height, in layers of areas that do not touch."""
 
     def __init__(self, data, width, height):
         cursor = Cursor(data)
-        self.labels, count = label_areas(decode_mask(cursor.block(), width, height))
-        require(cursor.left() == 8 * count, "fewer or more heights than flat areas")
-        self.heights = np.array(cursor.numbers(f"{count}d"))
-        require(np.isfinite(self.heights).all(), "a height of a flat area that is not finite")
+        self.layers = []
+        while not self.layers or cursor.left():
+            require(len(self.layers) < MAX_FLAT_LAYERS, "too many layers of flat areas")
+            labels, count = label_areas(decode_mask(cursor.block(), width, height))
+            require(count, "a layer without a flat area")
+            heights = np.array(cursor.numbers(f"{count}d"))
+            require(np.isfinite(heights).all(), "a height of a flat area that is not finite")
+            self.layers.append((labels, heights))
 
     def flatten(self, heights):
         """Gives each pixel of an area the height of it."""
-        flat = self.labels > 0
-        heights[flat] = self.heights[self.labels[flat] - 1]
+        for labels, of_areas in self.layers:
+            flat = labels > 0
+            heights[flat] = of_areas[labels[flat] - 1]
 
 
 # Sections 9, 10 and 13: pages, records and heights
@@ -1352,6 +1360,8 @@ class IntegerTile:
         require(step in (0, -1) or step > 0 and math.isfinite(step), "step of the integers")
         self.symbols = decode_integers(record.layer.rest(), place.width, place.height, True, missing)
         heights = self.metres(origin, step)
+        if record.flats is not None:
+            FlatAreas(record.flats, place.width, place.height).flatten(heights)
         if bound == 3:
             heights = heights.astype(np.float32).astype(np.float64)
         require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
@@ -1390,6 +1400,8 @@ class TokenTile:
             residual = decode_integers(record.residual.rest(), place.width, place.height, False, missing)
             heights = heights + residual.astype(np.float64) * step
             self.remains = [residual]
+        if record.flats is not None:
+            FlatAreas(record.flats, place.width, place.height).flatten(heights)
         require(np.isfinite(heights[~missing]).all(), "a height that is not finite")
         self.heights = np.where(missing, np.nan, heights)
 
@@ -1558,7 +1570,6 @@ class WaveletTile:
             require(not self.coarser or self.may_be_lossy(), "`coarser` where it must be 0")
         self.stream = record.layer.rest()
         if record.flats is not None:
-            require(place.depth == 0, "flat areas on an overview")
             self.areas = FlatAreas(record.flats, place.width, place.height)
         if record.corrections is not None:
             require(self.may_be_lossy(), "corrections where they cannot be")
@@ -1736,7 +1747,7 @@ class Terrain:
         missing = self.missing(record and record.mask, place, above)
         if record is None:
             return None if missing.all() else WaveletTile(self, place, above, missing, None)
-        self.check_kind(record, above)
+        self.check_kind(record, place, above)
         if record.kind == 0:
             return IntegerTile(record, place, missing, self.head.bound)
         if record.kind == 1:
@@ -1750,7 +1761,7 @@ class Terrain:
             return decode_mask(mask, place.width, place.height, known)
         return np.zeros((place.height, place.width), bool) if known is None else known
 
-    def check_kind(self, record, above):
+    def check_kind(self, record, place, above):
         """Refuses what a record cannot have where it is (section 10)."""
         kind, method = record.kind, self.head.method
         require(kind != 1 or method != 5, "tokens in a file of wavelet layers")
@@ -1758,8 +1769,8 @@ class Terrain:
         require(kind != 2 or not above, "a whole picture below another tile")
         require(kind != 3 or above and above.has_picture, "details that are not below a picture")
         require(kind == 1 or record.residual is None, "a residual without tokens")
-        require(kind >= 2 or record.flats is None, "flat areas without a picture")
         require(kind >= 2 or record.corrections is None, "corrections without a picture")
+        require(place.depth == 0 or record.flats is None, "flat areas on an overview")
 
     def tiles(self, level):
         """Row, column and tile of all tiles of a level, in the order of their numbers."""

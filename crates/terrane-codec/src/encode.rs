@@ -38,6 +38,11 @@ pub trait Heights {
         let _ = window;
         true
     }
+
+    /// The heights of a window beside those that are encoded, which are or were read by themselves.
+    fn read_around(&mut self, window: Window) -> Result<Vec<f64>, Error> {
+        self.read(window)
+    }
 }
 
 impl<F: FnMut(Window) -> Result<Vec<f64>, Error>> Heights for F {

@@ -41,6 +41,7 @@ pub mod tile;
 pub mod tiling;
 mod time_limit;
 mod tree;
+mod water;
 
 pub use address::{RemoteOptions, public_address, shown, without_secrets};
 pub use error::Error;

@@ -358,9 +358,12 @@ impl FileModel {
         }
     }
 
-    /// Memory that a tile takes beside its pixels.
-    pub(crate) fn working_bytes(&self) -> u64 {
-        self.tokens().map_or(0, TokenModel::working_bytes)
+    /// Memory that a tile of a side takes for what the model sees of it.
+    pub(crate) fn working_bytes(&self, side: usize) -> u64 {
+        match self {
+            Self::Tokens(model) => model.working_bytes(),
+            Self::Context(model) => model.codec.map_bytes([side, side]),
+        }
     }
 
     /// The side that tiles must have, where they must.

@@ -11,8 +11,9 @@ use crate::Error;
 use crate::encode::Heights;
 use crate::journal::Journal;
 use crate::resources::Resources;
-use crate::tile::TileEncoder;
+use crate::tile::{Rate, TileEncoder};
 use crate::tree::{EncodedTree, TreeEncoder};
+use crate::water::{self, Around};
 
 /// Pixels that are read at a time where blocks are wider than trees, so that one is read a few times and not for each tree.
 const READ_PIXELS: usize = 1 << 23;
@@ -232,7 +233,7 @@ impl<'a> PyramidBuilder<'a> {
             let read = heights.read(part)?;
             if end == first + 1 {
                 if read.iter().any(|height| !height.is_nan()) {
-                    self.tree(0, first, read, take)?;
+                    self.tree(0, first, read, Some((part, heights)), take)?;
                 }
                 first = end;
                 continue;
@@ -241,7 +242,8 @@ impl<'a> PyramidBuilder<'a> {
                 let columns = self.strips[0].part.columns(tree);
                 let start = (tree - first) * side;
                 if let Some(block) = cut(&read, part.width, start, columns) {
-                    self.tree(0, tree, block, take)?;
+                    let place = window(tree, tree + 1);
+                    self.tree(0, tree, block, Some((place, heights)), take)?;
                 }
             }
             first = end;
@@ -308,17 +310,19 @@ impl<'a> PyramidBuilder<'a> {
         let blocks = std::mem::take(&mut strip.blocks);
         for (tree, block) in blocks {
             self.held -= block.len() as u64 * 8;
-            self.tree(index, tree, block, take)?;
+            self.tree(index, tree, block, None, take)?;
         }
         self.finish_strip(index, take)
     }
 
-    /// Makes a tree of the strip at hand, and adds its heights to the next storey.
+    /// Makes a tree of the strip at hand, and adds its heights to the next storey. At full resolution it has a place in
+    /// what is read.
     fn tree(
         &mut self,
         index: usize,
         tree: usize,
         block: Vec<f64>,
+        place: Option<(Window, &mut dyn Heights)>,
         take: &mut Take,
     ) -> Result<(), Error> {
         let part = &self.strips[index].part;
@@ -343,7 +347,7 @@ impl<'a> PyramidBuilder<'a> {
             }
         }
         let level = storey.root;
-        let encoded = self.coder.tree(LevelTile { level, id }, block)?;
+        let encoded = self.coder.tree(LevelTile { level, id }, block, place)?;
         if encoded.has_data() {
             take(encoded)?;
         }
@@ -434,7 +438,12 @@ impl<'a> Coder<'a> {
     }
 
     /// Encodes the tree of a root.
-    fn tree(&self, root: LevelTile, heights: Vec<f64>) -> Result<EncodedTree, Error> {
+    fn tree(
+        &self,
+        root: LevelTile,
+        heights: Vec<f64>,
+        place: Option<(Window, &mut dyn Heights)>,
+    ) -> Result<EncodedTree, Error> {
         let number = self.pyramid.tree_number(root)?;
         if self.only.is_some_and(|only| !only.contains(&number)) {
             let tiles = Vec::new();
@@ -449,6 +458,18 @@ impl<'a> Coder<'a> {
             pyramid: self.pyramid,
             jobs: self.jobs,
         };
-        trees.encode(root, heights)
+        let water = match place {
+            Some((window, around)) if self.encoder.rate != Rate::Lossless => {
+                let (columns, rows) = self.pyramid.size(0).unwrap_or_default();
+                let around = Around {
+                    size: [columns as usize, rows as usize],
+                    window,
+                    heights: around,
+                };
+                water::find(&heights, window.width, Some(around))?
+            }
+            _ => None,
+        };
+        trees.encode(root, heights, water)
     }
 }

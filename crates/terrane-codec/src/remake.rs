@@ -52,6 +52,10 @@ impl Heights for Below<'_> {
         let is_below = |other: &Window| other.intersection(&window).is_some();
         self.windows.iter().any(is_below) && self.heights.touches(window)
     }
+
+    fn read_around(&mut self, window: Window) -> Result<Vec<f64>, Error> {
+        self.heights.read_around(window)
+    }
 }
 
 impl Remaking<'_> {

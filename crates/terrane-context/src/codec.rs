@@ -6,7 +6,7 @@ use terrane_format::integers::{self, Prediction};
 use crate::coefficients::{Coefficients, Transform, level_sizes};
 use crate::compand::SUBSTEPS;
 use crate::distribution::MAX_SYMBOL;
-use crate::grid::PHASES;
+use crate::grid::{Grid, PHASES};
 use crate::level::{InverseTransform, Scratch, code_band, dequantised, trunk};
 use crate::matrix::Matrix;
 use crate::model::ProbabilityModel;
@@ -44,6 +44,14 @@ impl Codec {
     /// Its model.
     pub fn model(&self) -> &ProbabilityModel {
         &self.model
+    }
+
+    /// Memory that the maps of the finest level of a picture take. Those of the other levels are not there at the same time.
+    pub fn map_bytes(&self, [width, height]: [usize; 2]) -> u64 {
+        let layout = self.model.network.layout();
+        let grid = Grid::of_size([width.div_ceil(2), height.div_ceil(2)]);
+        let words = layout.maps as u64 * grid.map_length() as u64 + layout.room as u64;
+        words * size_of::<u32>() as u64
     }
 
     /// Codes a whole picture below which so many finer levels lie, and gives back what a decoder makes of it.

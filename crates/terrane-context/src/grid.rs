@@ -105,8 +105,18 @@ pub(crate) struct Rectangle {
 impl Grid {
     /// Of a part of an image.
     pub(crate) fn new<T>(image: &Matrix<T>, area: Area) -> Self {
-        let columns = Axis::new(area.column, area.width, image.width);
-        let rows = Axis::new(area.row, area.height, image.height);
+        Self::of_axes(
+            Axis::new(area.column, area.width, image.width),
+            Axis::new(area.row, area.height, image.height),
+        )
+    }
+
+    /// Of a part of a size, whatever lies around it.
+    pub(crate) fn of_size([width, height]: [usize; 2]) -> Self {
+        Self::of_axes(Axis::new(0, width, width), Axis::new(0, height, height))
+    }
+
+    fn of_axes(columns: Axis, rows: Axis) -> Self {
         let stride = columns.halves() + 3;
         let length = (rows.halves() + 2) * stride + 2 * (stride + 1) + LANES;
         Self {

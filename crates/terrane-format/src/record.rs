@@ -435,13 +435,6 @@ impl Record {
             }
         };
         let is_wavelet = layer.stored() == Stored::Wavelet;
-        if flats.is_some() && !is_wavelet {
-            return Err(Error::Malformed {
-                what: "tile",
-                offset: KIND_OFFSET,
-                reason: "its layer has no need of flat areas",
-            });
-        }
         let residual = match split.residual {
             None => None,
             Some(bytes) => {
@@ -617,7 +610,7 @@ mod tests {
             bytes: vec![1, 2],
         };
         let below = Record {
-            flats: Flats::find(&[3.5; 12 * 7], 12, 84),
+            flats: Flats::new(&[3.5; 12 * 7], 12),
             layer: Layer::Details(details),
             residual: None,
             corrections: Some(Corrections {

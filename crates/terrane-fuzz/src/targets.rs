@@ -228,7 +228,7 @@ fn record(data: &[u8]) {
             let _ = corrections.metres(width);
         }
         if let Some(flats) = &record.flats {
-            flats.apply(&mut vec![0.0; width * height], width);
+            flats.apply(&mut vec![0.0; width * height]);
         }
     }
 }

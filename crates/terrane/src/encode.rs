@@ -7,7 +7,7 @@ use terrane_codec::encode::{Encoding, Heights, Report};
 use terrane_codec::format::{Error as FormatError, Window};
 use terrane_codec::journal::Journal;
 use terrane_codec::{Measured, Rate, Resources, TileEncoder};
-use terrane_geo::{AtomicFile, Existing, Output, RasterSource};
+use terrane_geo::{AtomicFile, Existing, Grid, Output, RasterSource};
 
 use crate::rate_search::{Goal, RateSearch};
 use crate::{Error, Prepared, Reached, Result};
@@ -90,12 +90,26 @@ pub(crate) struct RasterHeights<'a> {
     pub(crate) not_heights: u64,
 }
 
+impl RasterHeights<'_> {
+    fn grid(&self, window: Window) -> std::result::Result<Grid, terrane_codec::Error> {
+        let grid = self.raster.read(0, window);
+        grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))
+    }
+}
+
 impl Heights for RasterHeights<'_> {
     fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
-        let grid = self.raster.read(0, window);
-        let grid = grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))?;
+        let grid = self.grid(window)?;
         self.not_heights += grid.not_heights as u64;
         Ok(grid.heights)
+    }
+
+    fn read_around(
+        &mut self,
+        window: Window,
+    ) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
+        // What is none is counted where it is encoded.
+        Ok(self.grid(window)?.heights)
     }
 
     fn block_width(&self) -> usize {

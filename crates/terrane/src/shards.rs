@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use terrane_codec::encode::{Heights, Report};
 use terrane_codec::format::{ByteSource, Error as FormatError, LocalFile, Window};
 use terrane_codec::merge::Merge;
-use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
+use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId, around};
 use terrane_codec::{Measured, Resources, Terrain, TerrainOptions};
-use terrane_geo::{AtomicFile, Existing, Output, Pieces, remove_abandoned};
+use terrane_geo::{AtomicFile, Existing, Grid, Output, Pieces, remove_abandoned};
 
 use crate::encode::failure;
 use crate::input::Input;
@@ -37,12 +37,26 @@ struct PieceHeights<'a> {
     not_heights: u64,
 }
 
+impl PieceHeights<'_> {
+    fn grid(&self, window: Window) -> std::result::Result<Grid, terrane_codec::Error> {
+        let grid = self.pieces.read(self.plan.on_grid(window));
+        grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))
+    }
+}
+
 impl Heights for PieceHeights<'_> {
     fn read(&mut self, window: Window) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
-        let grid = self.pieces.read(self.plan.on_grid(window));
-        let grid = grid.map_err(|error| terrane_codec::Error::Source(Box::new(error)))?;
+        let grid = self.grid(window)?;
         self.not_heights += grid.not_heights as u64;
         Ok(grid.heights)
+    }
+
+    fn read_around(
+        &mut self,
+        window: Window,
+    ) -> std::result::Result<Vec<f64>, terrane_codec::Error> {
+        // What is none is counted by the shard that it belongs to.
+        Ok(self.grid(window)?.heights)
     }
 
     fn touches(&self, window: Window) -> bool {
@@ -156,7 +170,7 @@ impl Plan {
         };
         std::fs::create_dir_all(folder).map_err(failed)?;
         // Only the rasters that this shard reads are opened: a country is thousands of them.
-        let window = self.on_grid(area.window(pyramid));
+        let window = self.on_grid(around(&area.window(pyramid), pyramid));
         let mut pieces = Vec::new();
         let mut used = Vec::new();
         for input in &self.inputs {

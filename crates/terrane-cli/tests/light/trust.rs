@@ -7,12 +7,78 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use terrane::format::{ErrorBound, GeoKeys, Header, Method, Pyramid, Samples, Statistics, Writer};
+use sha2::{Digest, Sha256};
+use terrane::format::{
+    ErrorBound, GeoKeys, Header, Method, ModelId, Pyramid, Samples, Statistics, Writer,
+};
+use terrane_codec::context::{LayerWeights, MAX_WIDTH, Widths, to_bytes};
 
 use crate::{Server, complaint, succeeds, terrane};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
+}
+
+/// A file of a few megabytes with a network of its own, which sees 392 numbers of each pixel of tiles of 4096.
+#[test]
+fn an_embedded_network_takes_no_more_memory_than_it_may() {
+    let widths = Widths {
+        trunk: MAX_WIDTH,
+        blocks: 1,
+        band: MAX_WIDTH,
+        band_blocks: 0,
+        look: 0,
+        hidden: 4,
+        last: 0,
+        dequantiser: 0,
+        dequantiser_blocks: 0,
+        reach: 1,
+    };
+    let layers: Vec<LayerWeights> = widths
+        .layers()
+        .iter()
+        .map(|shape| LayerWeights {
+            weights: vec![0; shape.inputs * shape.outputs],
+            bias: vec![0; shape.outputs],
+        })
+        .collect();
+    let model = to_bytes("wide", &widths, &layers, &[]).unwrap();
+    let header = Header {
+        pyramid: Pyramid::new(4096, 4096, 4096, 1).unwrap(),
+        method: Method::Context,
+        affine: [0.0, 1.0, 0.0, 0.0, 0.0, -1.0],
+        is_georeferenced: false,
+        pixel_is_point: false,
+        epsg: [0, 0],
+        geo_keys: GeoKeys::default(),
+        wkt: String::new(),
+        samples: Samples::default(),
+        bound: ErrorBound::MaxError(0.1),
+        statistics: Statistics::default(),
+        overviews: Vec::new(),
+        model: Some(ModelId {
+            sha256: Sha256::digest(&model).into(),
+            name: "wide".into(),
+            address: String::new(),
+            embedded: None,
+        }),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("x.trn")).unwrap();
+    let mut writer = Writer::create(file, header, true).unwrap();
+    writer.embed_model(&model).unwrap();
+    writer.finish(Statistics::default(), Vec::new()).unwrap();
+    let decode = |limit| {
+        let limit = ["--memory-limit", limit];
+        [&["decode", "x.trn", "x.tif", "--overwrite"][..], &limit].concat()
+    };
+    let text = complaint(folder.path(), &decode("6"));
+    assert!(
+        text.contains("one tile") && text.contains("--memory-limit"),
+        "{text}"
+    );
+    // Without a tile that has data, enough is enough.
+    succeeds(folder.path(), &decode("8"));
 }
 
 #[test]

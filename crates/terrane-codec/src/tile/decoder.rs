@@ -8,8 +8,8 @@ use crate::Error;
 use crate::model::FileModel;
 use crate::tree::Place;
 
-/// Memory that decoding takes per pixel of a tile, as measured.
-const DECODING_BYTES: u64 = 96;
+/// Memory that decoding takes per pixel of a tile beside what the model sees of it, as measured.
+const DECODING_BYTES: u64 = 52;
 
 /// Decodes the tiles of a file.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl TileDecoder {
     /// Memory that the decoding of a tile takes.
     pub(crate) fn decoding_bytes(&self, side: usize) -> u64 {
         let model = self.model.as_ref();
-        DECODING_BYTES * (side * side) as u64 + model.map_or(0, FileModel::working_bytes)
+        DECODING_BYTES * (side * side) as u64 + model.map_or(0, |model| model.working_bytes(side))
     }
 }
 

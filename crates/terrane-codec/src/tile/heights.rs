@@ -1,12 +1,13 @@
 //! The heights of a tile as an encoder sees them.
 
-use terrane_format::{Flats, Window};
+use terrane_format::Window;
 
+use super::water::Water;
 use crate::Error;
 use crate::measured::Measured;
 
 /// Steps that surveys store heights in, tried from the coarsest.
-const STEPS_M: [f64; 14] = [
+pub(super) const STEPS_M: [f64; 14] = [
     1.0,
     0.5,
     0.25,
@@ -28,8 +29,8 @@ pub(crate) struct TileHeights {
     pub(crate) heights: Vec<f64>,
     pub(crate) missing: Option<Vec<bool>>,
     pub(crate) window: Window,
-    /// Areas of one height, where somebody looked for them.
-    pub(crate) flats: Option<Flats>,
+    /// Where there is some, and it was looked for.
+    pub(crate) water: Option<Water>,
 }
 
 impl TileHeights {
@@ -50,7 +51,7 @@ impl TileHeights {
             heights,
             missing,
             window,
-            flats: None,
+            water: None,
         }))
     }
 

@@ -1,7 +1,7 @@
 //! A tile as integers of a step, or as the bits of its heights: always possible.
 
 use terrane_format::integers::Prediction;
-use terrane_format::record::{IntegerScale, Integers, Layer};
+use terrane_format::record::{IntegerScale, Integers, Layer, Record};
 
 use super::encoder::{Candidate, FLOAT_MARGIN, Rate, TileEncoder};
 use super::heights::{TileHeights, rounded};
@@ -13,7 +13,7 @@ const MAX_STEPS: f64 = 2_251_799_813_685_248.0;
 
 impl TileEncoder {
     /// The coarsest step of integers that gives the rate.
-    pub(super) fn integer_step(&self, tile: &TileHeights, rate: Rate) -> f64 {
+    pub(crate) fn integer_step(&self, tile: &TileHeights, rate: Rate) -> f64 {
         let max = tile.max_abs();
         let exact = || tile.exact_step(self.is_f32);
         match rate {
@@ -26,16 +26,14 @@ impl TileEncoder {
                 .unwrap_or(max.max(1.0))
                 .max(exact()),
             Rate::Bpp(target) => {
-                let budget = target * tile.heights.len() as f64 / 8.0;
+                let all = target * tile.heights.len() as f64 / 8.0;
                 let own = exact();
-                let is_room = |step| {
-                    let whole = self.encode_integers(tile, rate, step);
-                    whole.bytes(tile) as f64 <= budget
-                };
+                let is_room = |step| self.encode_integers(tile, step).bytes(tile) as f64 <= all;
                 // Where there is room for all heights as they are, nothing is lost: a finer step only takes more.
                 if own > 0.0 && is_room(own) {
                     return own;
                 }
+                let budget = all - tile.water_bytes();
                 step_for_bytes(tile, &tile.heights, Prediction::Median, (budget, max))
                     .unwrap_or(max.max(1.0))
             }
@@ -46,7 +44,7 @@ impl TileEncoder {
     }
 
     /// Heights as integers of a step, or as their bits where there is none.
-    pub(crate) fn encode_integers(&self, tile: &TileHeights, rate: Rate, step_m: f64) -> Candidate {
+    pub(crate) fn encode_integers(&self, tile: &TileHeights, step_m: f64) -> Candidate {
         let is_countable = step_m > 0.0 && tile.max_abs() / step_m < MAX_STEPS;
         let integers = if is_countable {
             Integers {
@@ -60,33 +58,49 @@ impl TileEncoder {
             as_bits(tile)
         };
         let mut heights = metres(&integers);
-        if rate == Rate::Lossless {
+        if self.rate == Rate::Lossless {
             self.round_to_source(&mut heights);
         }
-        Candidate::new(Layer::Integers(integers), None, heights)
+        let mut candidate = Candidate::new(Layer::Integers(integers), None, heights);
+        candidate.flatten(tile);
+        candidate
     }
 
-    /// A tile as integers of the step that gives the rate or, with an error bound, of the source's own where that is
-    /// shorter: rounding to another step adds noise.
+    /// A tile as integers of the step that gives the rate, or without loss where that is no longer: rounding to another
+    /// step adds noise.
     pub(super) fn shortest_integers(&self, tile: &TileHeights, rate: Rate) -> Candidate {
         let step_m = self.integer_step(tile, rate);
-        let coarsest = self.encode_integers(tile, rate, step_m);
-        let own = tile.exact_step(self.is_f32);
-        if !matches!(rate, Rate::MaxError(_)) || own <= 0.0 || own >= step_m {
-            return coarsest;
+        let mut best = self.encode_integers(tile, step_m);
+        let own = self.integer_step(tile, Rate::Lossless);
+        if own != step_m && (own > 0.0 || step_m < 4.0 * self.float_step(tile)) {
+            let exact = self.encode_integers(tile, own);
+            if exact.bytes(tile) <= best.bytes(tile) {
+                best = exact;
+            }
         }
-        let exact = self.encode_integers(tile, rate, own);
-        if exact.bytes(tile) < coarsest.bytes(tile) {
-            exact
+        match rate {
+            // Below what decimals of 32 bits differ from their floats.
+            Rate::MaxError(bound) if tile.measure(&best.heights).max_error_m > bound => {
+                self.encode_integers(tile, 0.0)
+            }
+            _ => best,
+        }
+    }
+
+    /// Metres from the largest height to the next float of the source: where steps are much longer, bits are too.
+    fn float_step(&self, tile: &TileHeights) -> f64 {
+        let part = if self.is_f32 {
+            f64::from(f32::EPSILON)
         } else {
-            coarsest
-        }
+            f64::EPSILON
+        };
+        tile.max_abs() * part
     }
 
     /// Steps of integers that are worth a try: the coarsest, and the source's own where it is hardly finer.
     pub(crate) fn integer_steps(&self, source: &TileHeights, rate: Rate) -> Vec<f64> {
         let step_m = self.integer_step(source, rate);
-        let own = source.exact_step(self.is_f32);
+        let own = self.integer_step(source, Rate::Lossless);
         let mut steps = vec![step_m];
         if own < step_m && own >= step_m / 2.0 {
             steps.push(own);
@@ -95,7 +109,8 @@ impl TileEncoder {
     }
 
     /// A tile whose heights are all the same.
-    pub(crate) fn encode_flat(tile: &TileHeights, height: f64) -> Candidate {
+    pub(crate) fn encode_flat(&self, tile: &TileHeights, height: f64) -> Candidate {
+        let height = self.flat_height(height);
         let integers = if tile.has_negative_zero() {
             as_bits(tile)
         } else {
@@ -119,18 +134,16 @@ impl TileEncoder {
     }
 }
 
-/// Heights from integers; those of missing pixels continue their neighbours.
-pub(super) fn decode(
-    integers: &Integers,
-    missing: Option<&[bool]>,
-    width: usize,
-    as_f32: bool,
-) -> Vec<f64> {
+/// Heights from the integers of a record; those of missing pixels continue their neighbours.
+pub(super) fn decode(integers: &Integers, record: &Record, width: usize, as_f32: bool) -> Vec<f64> {
     let mut heights = metres(integers);
+    if let Some(flats) = &record.flats {
+        flats.apply(&mut heights);
+    }
     if as_f32 {
         round_to_f32(&mut heights);
     }
-    if let Some(missing) = missing {
+    if let Some(missing) = &record.missing {
         // Their integers mean nothing, and a surface beside them should not fall to them.
         for (height, _) in heights
             .iter_mut()

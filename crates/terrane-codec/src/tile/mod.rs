@@ -10,6 +10,7 @@ mod heights;
 mod integers;
 pub(crate) mod residual;
 mod tokens;
+mod water;
 
 use terrane_format::record::{Layer, Record};
 use terrane_format::{Stored, Window};
@@ -38,22 +39,20 @@ impl TileEncoder {
 }
 
 impl TileDecoder {
-    /// Heights of a record's layer and its residual, with the tokens where it has some.
+    /// Heights of a record's layer, its residual and its flat areas, with the tokens where it has some.
     fn decode_layer(
         &self,
         record: &Record,
         window: Window,
     ) -> Result<(Vec<f64>, Option<DecodedTokens>), Error> {
-        let residual = record.residual.as_ref();
         Ok(match &record.layer {
             Layer::Integers(layer) => {
-                let missing = record.missing.as_deref();
-                let heights = integers::decode(layer, missing, window.width, self.as_f32);
+                let heights = integers::decode(layer, record, window.width, self.as_f32);
                 (heights, None)
             }
             Layer::Wavelet(_) | Layer::Details(_) => return Err(Error::NoModel),
             Layer::Tokens(bytes) => {
-                let (heights, tokens) = self.decode_tokens(bytes, residual, window)?;
+                let (heights, tokens) = self.decode_tokens(bytes, record, window)?;
                 (heights, Some(tokens))
             }
         })

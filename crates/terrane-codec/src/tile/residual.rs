@@ -52,15 +52,9 @@ pub(crate) fn correct(heights: &mut [f64], corrections: &Corrections, width: usi
     }
 }
 
-/// What a residual stands for, in metres, added to heights and given back.
-pub(crate) fn add(heights: &mut [f64], residual: &Residual) -> Vec<f64> {
-    let metres: Vec<f64> = residual
-        .values
-        .iter()
-        .map(|&value| value as f64 * residual.step_m)
-        .collect();
-    for (height, metres) in heights.iter_mut().zip(&metres) {
-        *height += metres;
+/// Adds what a residual stands for to heights.
+pub(crate) fn add(heights: &mut [f64], residual: &Residual) {
+    for (height, &value) in heights.iter_mut().zip(&residual.values) {
+        *height += value as f64 * residual.step_m;
     }
-    metres
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use half::f16;
 use terrane_format::Window;
 use terrane_format::integers::Prediction;
-use terrane_format::record::{Layer, Residual};
+use terrane_format::record::{Layer, Record};
 use terrane_format::tokens::{Coding, Tokens};
 
 use super::decoder::TileDecoder;
@@ -136,7 +136,10 @@ impl TileEncoder {
         if base.iter().any(|height| !height.is_finite()) {
             return Ok(None);
         }
-        let differences = tile.differences(&base);
+        // What water takes needs no residual.
+        let mut flat = base.clone();
+        tile.flatten(&mut flat);
+        let differences = tile.differences(&flat);
         let any_above = |limit: f64| {
             tile.valid(&differences)
                 .any(|difference| difference.abs() > limit)
@@ -154,22 +157,26 @@ impl TileEncoder {
             }
             Rate::Rmse(target) => step_for_rmse(target, |step| tile.rmse(&differences, step)),
             Rate::Bpp(target) => {
-                let budget = target * tile.heights.len() as f64 / 8.0 - bytes.len() as f64;
+                let budget = target * tile.heights.len() as f64 / 8.0
+                    - bytes.len() as f64
+                    - tile.water_bytes();
                 let largest = tile.rmse(&differences, None);
                 step_for_bytes(tile, &differences, Prediction::Zero, (budget, largest))
             }
         };
         let residual = step_m.map(|step_m| residual(&differences, step_m));
-        Ok(Some(Candidate::new(Layer::Tokens(bytes), residual, base)))
+        let mut candidate = Candidate::new(Layer::Tokens(bytes), residual, base);
+        candidate.flatten(tile);
+        Ok(Some(candidate))
     }
 }
 
 impl TileDecoder {
-    /// Heights of a window from coded tokens and what they left over.
+    /// Heights of a window from coded tokens, what they left over, and flat areas.
     pub(super) fn decode_tokens(
         &self,
         bytes: &[u8],
-        residual: Option<&Residual>,
+        record: &Record,
         window: Window,
     ) -> Result<(Vec<f64>, DecodedTokens), Error> {
         let model = self.model.as_ref().and_then(FileModel::tokens);
@@ -187,7 +194,19 @@ impl TileDecoder {
         };
         let tokens = quantised.tokens();
         let mut heights = heights_of(&tokens, map, model, window)?;
-        let residual = residual.map_or_else(Vec::new, |layer| residual::add(&mut heights, layer));
+        let of_tokens = heights.clone();
+        if let Some(layer) = &record.residual {
+            residual::add(&mut heights, layer);
+        }
+        if let Some(flats) = &record.flats {
+            flats.apply(&mut heights);
+        }
+        let residual = if record.residual.is_some() || record.flats.is_some() {
+            let pairs = heights.iter().zip(&of_tokens);
+            pairs.map(|(height, tokens)| height - tokens).collect()
+        } else {
+            Vec::new()
+        };
         let decoded = DecodedTokens {
             tokens,
             map,

@@ -247,6 +247,9 @@ impl TileDecoder {
         };
         let record = Record::parse(bytes, place.number, place.window, mask.as_ref())?;
         record.check_method(self.method)?;
+        if record.flats.is_some() && place.depth > 0 {
+            return Err(malformed("an overview has flat areas of its own"));
+        }
         let (scale, picture, coarser) = match &record.layer {
             Layer::Wavelet(_) if above.is_some() => {
                 return Err(malformed(
@@ -286,14 +289,11 @@ impl TileDecoder {
             above,
             is_shown,
         );
-        if record.flats.is_some() && place.depth > 0 {
-            return Err(malformed("an overview has flat areas of its own"));
-        }
         if let Some(corrections) = &record.corrections {
             residual::correct(&mut branch.tile.heights, corrections, place.window.width);
         }
         if let Some(flats) = &record.flats {
-            flats.apply(&mut branch.tile.heights, place.window.width);
+            flats.apply(&mut branch.tile.heights);
         }
         self.round(&mut branch, scale, place);
         Ok(Some(branch))

@@ -157,9 +157,7 @@ impl Plan {
         let values = heights.heights.iter();
         let values = values.map(|height| height / self.scale.step_m - offset);
         let mut values: Vec<f64> = values.collect();
-        if let Some(flats) = &heights.flats {
-            flats.clear(&mut values);
-        }
+        heights.clear_water(&mut values);
         Matrix::from_values(heights.window.width, heights.window.height, values)
     }
 }
@@ -232,10 +230,15 @@ impl Pictures {
 }
 
 impl TreeEncoder<'_> {
-    /// Encodes the tree of a root from the heights of its ground.
-    pub(crate) fn encode(&self, root: LevelTile, heights: Vec<f64>) -> Result<EncodedTree, Error> {
+    /// Encodes the tree of a root from the heights of its ground, and those that are water.
+    pub(crate) fn encode(
+        &self,
+        root: LevelTile,
+        heights: Vec<f64>,
+        water: Option<Vec<bool>>,
+    ) -> Result<EncodedTree, Error> {
         let number = self.pyramid.tree_number(root)?;
-        let source = TreeSource::new(self.pyramid, root, heights)?;
+        let source = TreeSource::new(self.pyramid, root, heights, water)?;
         let tiles = self.pyramid.tree_tiles(root);
         if !source.has_data() {
             return Ok(EncodedTree {
@@ -292,7 +295,7 @@ impl TreeEncoder<'_> {
             let tiles = source.tiles(depth);
             let made = in_parallel(tiles.len(), self.jobs, &|index| {
                 let tile = tiles[index];
-                let Some(heights) = source.tile(tile)? else {
+                let Some(heights) = source.tile_with_water(tile, self.encoder)? else {
                     return Ok((CodedTile::empty(), None));
                 };
                 let encoder = self.encoder.for_level(tile.level);
@@ -350,7 +353,7 @@ impl TreeEncoder<'_> {
         let Some(coefficients) = Coefficients::new(&picture, plan.scale.transform) else {
             return Ok(None);
         };
-        let Some(root) = source.tile_with_water(source.root)? else {
+        let Some(root) = source.tile_with_water(source.root, self.encoder)? else {
             return Ok(None);
         };
         let place = Place::of(self.pyramid, source.root)?;
@@ -364,7 +367,7 @@ impl TreeEncoder<'_> {
                 let parent = parent_of(self.pyramid, tile, &above);
                 let picture = pictures.tile(source, tile)?;
                 let (Some(heights), Some(picture), Some(parent)) =
-                    (source.tile_with_water(tile)?, picture, parent)
+                    (source.tile_with_water(tile, self.encoder)?, picture, parent)
                 else {
                     return Ok((CodedTile::empty(), None));
                 };

@@ -1,8 +1,8 @@
 //! How a tree reaches what is asked of it: its step, its transform, and what its finest tiles add.
 
 use terrane_context::{Quantiser, Transform};
+use terrane_format::ParentMask;
 use terrane_format::record::Layer;
-use terrane_format::{Flats, ParentMask};
 
 use super::bounded::{self, Search};
 use super::branch::{Branch, Place};
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::measured::Measured;
 use crate::portable;
 use crate::step_search::{Slope, StepSearch};
-use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileEncoder, TileHeights, residual};
+use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileHeights, residual};
 
 /// How often a step is tried.
 const MAX_TRIES: usize = 9;
@@ -65,18 +65,47 @@ impl TreeEncoder<'_> {
     pub(super) fn code_wavelet(&self, source: &TreeSource) -> Result<Option<CodedTree>, Error> {
         if let Some(height) = flat(source) {
             // One step from nought: flat ground is exact at every level, at any rate.
+            let height = self.encoder.flat_height(height);
             let step_m = if height == 0.0 { 1.0 } else { height.abs() };
             return self.rounded(source, step_m, Leaves::Free);
         }
         let first = self.pyramid.storey(source.root.level);
-        match self.encoder.rate_of_storey(first, source.heights()) {
-            Rate::Step(step_m) => self.lossy(source, step_m, self.choice(), Leaves::Free),
-            Rate::MaxError(bound) => self.within(source, bound),
-            Rate::Lossless => self.lossless(source),
-            Rate::Rmse(target) => self.rmse(source, target),
-            Rate::Bpp(target) => self.bpp(source, target),
-            Rate::Tokens | Rate::Overview { .. } => Ok(None),
+        let coded = match self.encoder.rate_of_storey(first, source.heights()) {
+            Rate::Step(step_m) => self.lossy(source, step_m, self.choice(), Leaves::Free)?,
+            Rate::MaxError(bound) => return self.within(source, bound),
+            Rate::Lossless => return self.lossless(source),
+            Rate::Rmse(target) => self.rmse(source, target)?,
+            Rate::Bpp(target) => self.bpp(source, target)?,
+            Rate::Tokens | Rate::Overview { .. } => None,
+        };
+        let bytes = coded.as_ref().map_or(0, CodedTree::bytes);
+        if first > 0 || !self.may_be_shorter(source, bytes)? {
+            return Ok(coded);
         }
+        // All heights without loss, where that is no longer.
+        let exact = self.lossless(source)?;
+        let is_reached = match &exact {
+            Some(exact) => self.is_reached(source, exact)?,
+            None => false,
+        };
+        Ok(shorter(exact.filter(|_| is_reached), coded))
+    }
+
+    /// Whether the finest tiles of a tree reach a rate of their own.
+    fn is_reached(&self, source: &TreeSource, coded: &CodedTree) -> Result<bool, Error> {
+        let Rate::Bpp(target) = self.encoder.rate else {
+            return Ok(true);
+        };
+        let finest = source.tiles(0);
+        let first = coded.tiles.len() - finest.len();
+        for (tile, coded) in finest.into_iter().zip(&coded.tiles[first..]) {
+            let window = self.pyramid.window(tile)?;
+            let pixels = (window.width * window.height) as f64;
+            if coded.bytes() as f64 * 8.0 > target * pixels {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn lossy(
@@ -168,7 +197,8 @@ impl TreeEncoder<'_> {
             .fold(0.0_f64, |max, height| max.max(height.abs()));
         let within = bound - FLOAT_MARGIN * (max + bound);
         if within <= 0.0 {
-            return Ok(None);
+            // A bound below what floats tell apart.
+            return self.lossless(source);
         }
         let (steps, searches, rounds): (&[f64], usize, usize) = match self.encoder.effort {
             0 => (&[BOUND_STEP], 0, 1),
@@ -196,31 +226,32 @@ impl TreeEncoder<'_> {
         let bytes = best.as_ref().map_or(usize::MAX, CodedTree::bytes);
         // A source that is as coarse as its bound is shortest as it is: rounding to another step adds noise.
         let own = self.own_step(source)?;
-        let tries_own = own >= within || (own > 0.0 && self.may_be_shorter(source, own, bytes)?);
+        let tries_exact = own >= within || self.may_be_shorter(source, bytes)?;
         let pixels = source.valid().count();
         if bytes as f64 * 8.0 > ROUNDED_BPP * pixels as f64 && own != 2.0 * within {
             best = shorter(best, self.rounded(source, 2.0 * within, leaves)?);
         }
-        if tries_own {
-            best = shorter(best, self.rounded(source, own, leaves)?);
+        if tries_exact {
+            let exact = if own > 0.0 {
+                self.rounded(source, own, leaves)?
+            } else {
+                self.lossless(source)?
+            };
+            best = shorter(exact, best);
         }
         Ok(best)
     }
 
-    /// Whether heights without loss may take fewer bytes than a tree does.
-    fn may_be_shorter(
-        &self,
-        source: &TreeSource,
-        step_m: f64,
-        bytes: usize,
-    ) -> Result<bool, Error> {
+    /// Whether heights without loss may take no more bytes than a tree does.
+    fn may_be_shorter(&self, source: &TreeSource, bytes: usize) -> Result<bool, Error> {
         let mut sum = 0.0;
         for tile in source.tiles(0) {
             if let Some(heights) = source.tile(tile)? {
-                let integers = self
-                    .encoder
-                    .encode_integers(&heights, Rate::Lossless, step_m);
-                sum += LEAST_LOSSLESS * integers.bytes(&heights) as f64;
+                let step_m = self.encoder.integer_step(&heights, Rate::Lossless);
+                let integers = self.encoder.encode_integers(&heights, step_m);
+                // Without a step, there is nothing but the bits of heights.
+                let least = if step_m > 0.0 { LEAST_LOSSLESS } else { 1.0 };
+                sum += least * integers.bytes(&heights) as f64;
                 if sum > bytes as f64 {
                     return Ok(false);
                 }
@@ -268,29 +299,6 @@ impl TreeEncoder<'_> {
         Ok(best.map(|(_, step_m, coded)| (step_m, coded)))
     }
 
-    /// The tree without loss, where its heights have a step and that may take no more bytes than these.
-    fn exact_within(&self, source: &TreeSource, bytes: usize) -> Result<Option<CodedTree>, Error> {
-        let own = self.own_step(source)?;
-        if own > 0.0 && self.may_be_shorter(source, own, bytes)? {
-            return self.rounded(source, own, Leaves::Free);
-        }
-        Ok(None)
-    }
-
-    /// Whether no finest tile takes more bits per pixel.
-    fn fits(&self, source: &TreeSource, coded: &CodedTree, bpp: f64) -> Result<bool, Error> {
-        let tiles = source.tiles(0);
-        let finest = &coded.tiles[coded.tiles.len() - tiles.len()..];
-        for (coded, tile) in finest.iter().zip(tiles) {
-            let window = self.pyramid.window(tile)?;
-            let pixels = (window.width * window.height) as f64;
-            if coded.bytes() as f64 * 8.0 > bpp * pixels {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// A root mean square error in every finest tile.
     fn rmse(&self, source: &TreeSource, target: f64) -> Result<Option<CodedTree>, Error> {
         let aim = target * 0.996;
@@ -309,11 +317,6 @@ impl TreeEncoder<'_> {
         let Some((mut step_m, coded)) = found else {
             return Ok(None);
         };
-        // No error at all may take less than the one that is allowed.
-        let exact = self.exact_within(source, coded.bytes())?;
-        if let Some(exact) = exact.filter(|exact| exact.bytes() <= coded.bytes()) {
-            return Ok(Some(exact));
-        }
         if is_alone {
             return Ok(Some(coded));
         }
@@ -343,11 +346,13 @@ impl TreeEncoder<'_> {
         let first = roughness(source) * portable::exp2((2.0 - aim).clamp(-8.0, 3.0));
         let pixels = source.heights().len() as f64;
         // Where there is room for all heights as they are, nothing is lost.
-        let room = target * pixels / 8.0;
-        if let Some(exact) = self.exact_within(source, room as usize)? {
-            if exact.bytes() as f64 <= room && self.fits(source, &exact, target)? {
-                return Ok(Some(exact));
-            }
+        let room = (target * pixels / 8.0) as usize;
+        if self.may_be_shorter(source, room)?
+            && let Some(exact) = self.lossless(source)?
+            && exact.bytes() <= room
+            && self.is_reached(source, &exact)?
+        {
+            return Ok(Some(exact));
         }
         let is_alone = source.depth() == 0;
         let near = if is_alone { 0.009 } else { 0.05 };
@@ -462,34 +467,27 @@ impl TreeEncoder<'_> {
         plan: &Plan,
         mask: Option<&ParentMask>,
     ) -> CodedTile {
-        let width = heights.window.width;
         let is_lossy = plan.scale.transform == Transform::Lossy;
         let rate = self.encoder.rate;
         let mut coded = Candidate::of_layer(layer, branch.tile.heights.clone());
-        if is_lossy {
-            coded.flats.clone_from(&heights.flats);
-        } else if rate == Rate::Lossless {
+        if !is_lossy && rate == Rate::Lossless {
             self.encoder.round_to_source(&mut coded.heights);
         }
-        let flatten = |heights: &mut [f64], flats: &Option<Flats>| {
-            if let Some(flats) = flats {
-                flats.apply(heights, width);
-            }
-        };
         let within = match plan.leaves {
             Leaves::Within(within) => within,
             Leaves::Free | Leaves::Rmse(_) | Leaves::Bpp(_) => f64::INFINITY,
         };
         if is_lossy && within > 0.0 && within.is_finite() {
+            // What water takes needs no corrections.
             let mut flat = coded.heights.clone();
-            flatten(&mut flat, &coded.flats);
+            heights.flatten(&mut flat);
             let rounds = plan.search.rounds;
             coded.corrections = bounded::corrections(heights, &flat, within, rounds);
             if let Some(corrections) = &coded.corrections {
-                residual::correct(&mut coded.heights, corrections, width);
+                residual::correct(&mut coded.heights, corrections, heights.window.width);
             }
         }
-        flatten(&mut coded.heights, &coded.flats);
+        coded.flatten(heights);
         let finish = |candidate: &Candidate| {
             let record = record_of(heights, candidate, mask);
             let measured = heights.measure(&candidate.heights);
@@ -497,10 +495,11 @@ impl TreeEncoder<'_> {
         };
         if let Some(height) = heights.flat() {
             // Water stays flat, at its height, at any rate.
+            let level = self.encoder.flat_height(height);
             let is_flat = heights
                 .valid(&coded.heights)
-                .all(|decoded| decoded.to_bits() == height.to_bits());
-            let flat = finish(&TileEncoder::encode_flat(heights, height));
+                .all(|decoded| decoded.to_bits() == level.to_bits());
+            let flat = finish(&self.encoder.encode_flat(heights, height));
             let own = finish(&coded);
             return if is_flat && own.bytes() < flat.bytes() {
                 own
@@ -508,32 +507,50 @@ impl TreeEncoder<'_> {
                 flat
             };
         }
-        if within == 0.0 && heights.has_negative_zero() {
-            return finish(&self.encoder.encode_integers(heights, rate, 0.0));
+        let is_exact = within == 0.0;
+        if is_exact && heights.has_negative_zero() {
+            return finish(&self.encoder.encode_integers(heights, 0.0));
         }
         let mut best = finish(&coded);
-        let mut holds = best.measured.max_error_m <= within;
-        let tries_integers =
-            matches!(rate, Rate::Lossless | Rate::MaxError(_)) && within.is_finite();
-        if tries_integers {
-            // What defeats a wavelet (noise, spikes) may be shorter as integers.
-            let mut steps = self.encoder.integer_steps(heights, rate);
+        if within.is_infinite() {
+            return best;
+        }
+        let floats = if self.encoder.is_f32 && rate != Rate::Lossless {
+            FLOAT_MARGIN * heights.max_abs()
+        } else {
+            0.0
+        };
+        let limit = match rate {
+            Rate::MaxError(bound) if is_exact => bound.min(floats),
+            Rate::MaxError(bound) => bound,
+            _ => floats,
+        };
+        let mut holds = best.measured.max_error_m <= if is_exact { limit } else { within };
+        // What defeats a wavelet (noise, spikes) may be shorter as integers.
+        let exact_step = self.encoder.integer_step(heights, Rate::Lossless);
+        let mut steps = if is_exact {
+            vec![exact_step]
+        } else {
+            self.encoder.integer_steps(heights, rate)
+        };
+        if !is_lossy {
             // Where a tree keeps the source's own step, so may its tiles.
-            if !is_lossy && !steps.contains(&plan.scale.step_m) {
-                steps.push(plan.scale.step_m);
-            }
-            let limit = match rate {
-                Rate::MaxError(bound) => bound,
-                _ => 0.0,
-            };
-            for step_m in steps {
-                let integers = self.encoder.encode_integers(heights, rate, step_m);
-                let integers = finish(&integers);
-                let is_within = integers.measured.max_error_m <= limit;
-                if is_within && (!holds || integers.bytes() < best.bytes()) {
-                    (holds, best) = (true, integers);
+            for step_m in [plan.scale.step_m, exact_step] {
+                if !steps.contains(&step_m) {
+                    steps.push(step_m);
                 }
             }
+        }
+        for step_m in steps {
+            let integers = finish(&self.encoder.encode_integers(heights, step_m));
+            let is_within = integers.measured.max_error_m <= limit;
+            if is_within && (!holds || integers.bytes() < best.bytes()) {
+                (holds, best) = (true, integers);
+            }
+        }
+        if !holds && is_exact {
+            // A bound below what decimals of 32 bits differ from their floats.
+            best = finish(&self.encoder.encode_integers(heights, 0.0));
         }
         best
     }

@@ -1,12 +1,9 @@
 //! The heights of a tree at every level, as an encoder sees them.
 
-use terrane_format::{Flats, LevelTile, Pyramid, Window, halve};
+use terrane_format::{LevelTile, Pyramid, Window, halve};
 
 use crate::Error;
-use crate::tile::TileHeights;
-
-/// Pixels of one height that are taken for water.
-const MIN_FLAT: usize = 1024;
+use crate::tile::{TileEncoder, TileHeights};
 
 /// The ground of a tree: its heights at the finest level of its storey, and means of those at the coarser ones.
 pub(crate) struct TreeSource<'a> {
@@ -14,6 +11,8 @@ pub(crate) struct TreeSource<'a> {
     pub(crate) root: LevelTile,
     /// Finest first.
     levels: Vec<Level>,
+    /// The pixels of full resolution that are water, where there are some.
+    water: Option<Vec<bool>>,
 }
 
 struct Level {
@@ -37,11 +36,12 @@ pub(crate) fn window_below(pyramid: &Pyramid, tile: LevelTile, level: u8) -> Res
 }
 
 impl<'a> TreeSource<'a> {
-    /// The tree of a root, from all heights of its ground at the finest level of its storey.
+    /// The tree of a root, from all heights of its ground at the finest level of its storey, and those that are water.
     pub(crate) fn new(
         pyramid: &'a Pyramid,
         root: LevelTile,
         heights: Vec<f64>,
+        water: Option<Vec<bool>>,
     ) -> Result<Self, Error> {
         let first = pyramid.storey(root.level);
         let mut levels: Vec<Level> = Vec::new();
@@ -65,6 +65,7 @@ impl<'a> TreeSource<'a> {
             pyramid,
             root,
             levels,
+            water,
         })
     }
 
@@ -106,27 +107,34 @@ impl<'a> TreeSource<'a> {
         let depth = tile.level - self.pyramid.storey(self.root.level);
         let level = &self.levels[usize::from(depth)];
         let window = self.pyramid.window(tile)?;
-        let (column, row) = (
-            window.column - level.window.column,
-            window.row - level.window.row,
-        );
-        let heights: Vec<f64> = level
-            .heights
-            .chunks_exact(level.window.width)
-            .skip(row)
-            .take(window.height)
-            .flat_map(|line| &line[column..column + window.width])
-            .copied()
-            .collect();
+        let heights = cut(&level.heights, &level.window, &window);
         TileHeights::new(heights, window)
     }
 
     /// As [`Self::tile`], with the water of a tile of full resolution.
-    pub(crate) fn tile_with_water(&self, tile: LevelTile) -> Result<Option<TileHeights>, Error> {
+    pub(crate) fn tile_with_water(
+        &self,
+        tile: LevelTile,
+        encoder: &TileEncoder,
+    ) -> Result<Option<TileHeights>, Error> {
         let mut found = self.tile(tile)?;
-        if let Some(heights) = found.as_mut().filter(|_| tile.level == 0) {
-            heights.flats = Flats::find(&heights.heights, heights.window.width, MIN_FLAT);
+        if tile.level == 0
+            && let (Some(heights), Some(water)) = (&mut found, &self.water)
+        {
+            let water = cut(water, &self.window(0), &heights.window);
+            heights.water = encoder.water(heights, &water);
         }
         Ok(found)
     }
+}
+
+/// The part of a grid over a larger window that lies in a window.
+fn cut<T: Copy>(grid: &[T], of: &Window, window: &Window) -> Vec<T> {
+    let (column, row) = (window.column - of.column, window.row - of.row);
+    grid.chunks_exact(of.width)
+        .skip(row)
+        .take(window.height)
+        .flat_map(|line| &line[column..column + window.width])
+        .copied()
+        .collect()
 }

@@ -8,3 +8,7 @@ mod properties;
 mod recipe;
 #[cfg(not(target_family = "wasm"))]
 mod second_reader;
+#[cfg(not(target_family = "wasm"))]
+mod sizes;
+#[cfg(not(target_family = "wasm"))]
+mod water;

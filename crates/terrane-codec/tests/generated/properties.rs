@@ -6,7 +6,7 @@ use terrane_codec::{Error, Profile, Rate};
 
 use crate::recipe::{Codec, Gaps, Ground, Recipe, crop, level_window, levels, open};
 
-fn cases(count: u32) -> ProptestConfig {
+pub(crate) fn cases(count: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok();
     let cases = asked.and_then(|text| text.parse().ok()).unwrap_or(count);
     ProptestConfig {
@@ -66,7 +66,7 @@ fn recipes(size: usize) -> impl Strategy<Value = Recipe> {
 }
 
 /// The file of a recipe; `None` where a tile cannot have its rate, which is said.
-fn made(recipe: &Recipe) -> Option<Vec<u8>> {
+pub(crate) fn made(recipe: &Recipe) -> Option<Vec<u8>> {
     match recipe.encode(1) {
         Ok((file, _)) => Some(file),
         Err(Error::Unreachable { .. }) => None,

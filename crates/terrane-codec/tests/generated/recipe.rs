@@ -35,12 +35,14 @@ pub(crate) enum Ground {
     Terraces,
     /// Whole metres above zeros below zero.
     Sea,
+    /// Whole numbers of 32 bits, which floats of 32 bits do not tell apart.
+    Counts,
     /// Zeros of both signs, the smallest numbers, and the largest that are heights.
     Odd,
 }
 
 impl Ground {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Flat,
         Self::WholeMetres,
         Self::Centimetres,
@@ -52,11 +54,12 @@ impl Ground {
         Self::Lakes,
         Self::Terraces,
         Self::Sea,
+        Self::Counts,
         Self::Odd,
     ];
 
     fn is_f32(self) -> bool {
-        !matches!(self, Self::Doubles | Self::WholeMetres)
+        !matches!(self, Self::Doubles | Self::WholeMetres | Self::Counts)
     }
 }
 
@@ -212,10 +215,13 @@ impl Recipe {
             Ground::Centimetres => float((hills * 100.0).round() * 0.01),
             Ground::Hills => float(hills),
             Ground::Noise => float((rough - 0.5) * 4000.0),
+            Ground::Counts => 2_147_483_648.0 + (hills * 40.0).round(),
             Ground::Huge => float(hills * 1e7),
             Ground::Tiny => float((hills - 400.0) * 1e-6),
             Ground::Doubles => hills / 3.0,
-            Ground::Lakes => float(hills.max(402.0)),
+            // Terraced ponds, each right above the next, below slopes.
+            Ground::Lakes if hills < 407.0 => float((hills / 5.0).floor() * 5.0 + 0.3),
+            Ground::Lakes => float(hills),
             Ground::Sea if hills < 401.0 => -0.0,
             Ground::Terraces | Ground::Sea => float(hills.floor()),
             Ground::Odd => [
@@ -257,7 +263,7 @@ impl Recipe {
             coding: Coding::Shortest,
             rate: self.rate,
             is_f32: self.ground.is_f32(),
-            source_step_m: if self.ground == Ground::WholeMetres {
+            source_step_m: if matches!(self.ground, Ground::WholeMetres | Ground::Counts) {
                 1.0
             } else {
                 0.0

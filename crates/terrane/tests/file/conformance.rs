@@ -89,6 +89,13 @@ fn cases() -> Vec<Made> {
             32,
         ),
         (
+            "integers-ponds",
+            "flat areas of integers, also where they touch",
+            ponds(),
+            integers(Rate::MaxError(0.1)),
+            64,
+        ),
+        (
             "integers-centimetres",
             "lossless with a step of a survey, rounded to 32-bit floats",
             Raster::new(40, 30, |x, y| {
@@ -207,6 +214,13 @@ fn context_cases() -> Vec<Made> {
                 }
                 300.0 + 9.0 * (x / 31.0).sin() * (y / 19.0).cos() + 0.3 * (x / 3.0 + y / 5.0).sin()
             }),
+            small(Rate::MaxError(0.2)),
+            64,
+        ),
+        (
+            "context-ponds",
+            "flat areas that touch, within wavelets",
+            ponds(),
             small(Rate::MaxError(0.2)),
             64,
         ),
@@ -376,6 +390,24 @@ fn overviews(terrain: &Terrain) -> Vec<f64> {
             terrain.read(level, window).unwrap()
         })
         .collect()
+}
+
+/// Ponds right beside each other, whose levels are no multiples of a step.
+fn ponds() -> Raster {
+    Raster::new(203, 150, |x, y| {
+        let (column, row) = (x as f64, y as f64);
+        match (x, y) {
+            (20..110, 20..60) => 301.37,
+            (110..150, 30..90) => 299.81,
+            (40..110, 60..100) => 298.04,
+            (60..140, 100..125) => 297.11,
+            _ => {
+                306.0
+                    + 4.0 * (column / 31.0).sin() * (row / 19.0).cos()
+                    + 0.3 * (column / 3.0).sin()
+            }
+        }
+    })
 }
 
 fn add((name, tests, raster, codec, side): &Made) {
