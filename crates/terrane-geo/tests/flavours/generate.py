@@ -138,7 +138,7 @@ class Maker:
             transform = Affine(step, 0, x, 0, -step, y)
         return crs, transform, bool(self.chance(4))
 
-    def write_beside(self, path, crs, heights):
+    def write_beside(self, path, heights):
         """Files beside the raster that say something of it: GDAL's own (PAM) and a world file."""
         if self.chance(2):
             step = float(self.pick([0.5, 2, 10]))
@@ -163,8 +163,7 @@ class Maker:
             # GDAL's versions differ where the raster has one too.
             self.may_refuse = True
             band.append("<Offset>-5</Offset><Scale>2</Scale>" if self.chance(2) else "<UnitType>ft</UnitType>")
-        # A raster without a system has no key that could hold it.
-        if self.chance(3) and (crs or parts):
+        if self.chance(3):
             parts.append('<Metadata><MDI key="AREA_OR_POINT">Point</MDI></Metadata>')
             band.append('<Metadata><MDI key="STATISTICS_MAXIMUM">1</MDI></Metadata>')
         number = 2 if self.chance(8) else 1
@@ -225,7 +224,7 @@ class Maker:
                 with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=not is_beside):
                     file.write_mask(self.random.random((height, width)) < 0.7)
         if not points and self.chance(3):
-            self.write_beside(path, crs, heights)
+            self.write_beside(path, heights)
         # The overviews of a mask in a file of its own would be in yet another file.
         if bands == 1 and not points and not (is_masked and is_beside) and self.chance(5) and min(width, height) > 1:
             with rasterio.open(path, "r+") as file:
@@ -261,6 +260,8 @@ def describe(maker, path, store):
             is_geographic=bool(dataset.crs and dataset.crs.is_geographic),
             transform=list(dataset.transform.to_gdal()), area_or_point=dataset.tags().get("AREA_OR_POINT"),
             nodata="nan" if nodata is not None and np.isnan(nodata) else nodata,
+            # GDAL's answer depends on which of the two it happens to ask first.
+            is_point_unclear=path.with_name(path.name + ".aux.xml").exists(),
             unit=None, overviews=[], refused=bool(maker.refused), may_refuse=maker.may_refuse, why=maker.refused,
             about=f"{dataset.profile} {dataset.units} {dataset.scales} {[flag.name for flag in dataset.mask_flag_enums[0]]}",
             expected=None if maker.refused else store(as_heights(dataset, dataset)),
