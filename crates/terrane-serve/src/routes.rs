@@ -31,7 +31,7 @@ use crate::dataset::Dataset;
 use crate::failure::Failure;
 use crate::metrics::Gauges;
 use crate::point::{parse_count, parse_degrees, parse_line, point, profile};
-use crate::tilejson::{contours_tilejson, tilejson};
+use crate::tilejson::{attribute, contours_tilejson, tilejson};
 
 /// How long a client may use a tile without asking again.
 pub(crate) const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -250,13 +250,6 @@ impl Server {
         host.map_or_else(String::new, |host| format!("http://{host}"))
     }
 
-    /// Adds the attribution to a description.
-    fn attribute(&self, description: &mut Value) {
-        if let Some(attribution) = &self.attribution {
-            description["attribution"] = attribution.as_str().into();
-        }
-    }
-
     fn layer(dataset: &Dataset, name: &str) -> Result<Layer, Failure> {
         let names = || {
             let all = Layer::ALL
@@ -370,7 +363,7 @@ fn describe(
     };
     let format = format(options.format.as_deref().unwrap_or(Format::Png.extension()))?;
     let mut description = tilejson(dataset, layer, format, &server.base(headers));
-    server.attribute(&mut description);
+    attribute(&mut description, server.attribution.as_deref());
     Ok(json_answer(headers, &description))
 }
 
@@ -394,7 +387,7 @@ async fn contours_of(
     let dataset = server.dataset(&name)?;
     let interval = parse_interval(options(asked)?.interval.as_deref())?;
     let mut description = contours_tilejson(dataset, interval, &server.base(&headers))?;
-    server.attribute(&mut description);
+    attribute(&mut description, server.attribution.as_deref());
     Ok(json_answer(&headers, &description))
 }
 

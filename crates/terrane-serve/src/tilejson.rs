@@ -31,3 +31,10 @@ pub(crate) fn tilejson(dataset: &Dataset, layer: Layer, format: Format, base: &s
     value["format"] = extension.into();
     value
 }
+
+/// Adds the attribution, which is HTML, where there is one.
+pub(crate) fn attribute(description: &mut Value, attribution: Option<&str>) {
+    if let Some(attribution) = attribution {
+        description["attribution"] = attribution.into();
+    }
+}
