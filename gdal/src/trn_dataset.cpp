@@ -61,6 +61,9 @@ int64_t TRNFile::Read(void *pUser, uint64_t nOffset, void *pBuffer, size_t nLeng
 // Parts that /vsicurl and its like ask for side by side.
 int32_t TRNFile::ReadAll(void *pUser, size_t nCount, const uint64_t *panOffsets, const size_t *panLengths, void **ppBuffers)
 {
+    // Of one part VSI may have the beginning already.
+    if (nCount == 1)
+        return Read(pUser, panOffsets[0], ppBuffers[0], panLengths[0]) == static_cast<int64_t>(panLengths[0]) ? TRN_OK : TRN_ERROR;
     auto poFile = static_cast<TRNFile *>(pUser);
     const std::vector<vsi_l_offset> anOffsets(panOffsets, panOffsets + nCount);
     std::lock_guard<std::mutex> oLock(poFile->m_oMutex);

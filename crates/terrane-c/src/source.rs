@@ -85,7 +85,7 @@ impl ByteSource for CallerSource {
     }
 
     fn read_all(&self, parts: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
-        let (Some(read_all), [(first, _), _, ..]) = (self.read_all, parts) else {
+        let (Some(read_all), [(first, _), ..]) = (self.read_all, parts) else {
             return parts
                 .iter()
                 .map(|&(offset, length)| self.read(offset, length))

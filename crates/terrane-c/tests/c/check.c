@@ -330,17 +330,18 @@ int main(int count, char **arguments)
     const trn_open_settings settings = {0, 2, 1, read_parts};
     file = trn_open_with(read_memory, &memory, memory.length, &settings, NULL);
     CHECK(file);
-    read_back(file);
-    CHECK(memory.rounds > 0);
-    /* A file that can no longer be read is an error like others. */
+    /* A file that can no longer be read is an error like others, and is read again where it can. */
     memory.fails = 1;
     char *error = NULL;
     float *tile = malloc(sizeof(float) * SIDE * SIDE);
     CHECK(trn_read_tile(file, 0, 3, 3, tile, &error) == TRN_ERROR && strstr(error, "the caller's read function failed"));
     free(tile);
     trn_free_string(error);
-    trn_close(file);
     memory.fails = 0;
+    read_back(file);
+    /* It was read ahead: in few rounds, however many tiles there are. */
+    CHECK(memory.rounds > 1 && memory.rounds < 10);
+    trn_close(file);
 
     /* Time that is up, and time that is given again. */
     file = trn_open_with(read_memory, &memory, memory.length, NULL, NULL);
