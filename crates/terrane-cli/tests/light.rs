@@ -584,3 +584,40 @@ fn serve_contours(folder: &Path) {
         assert!(failure["error"].as_str().unwrap().len() > 10);
     }
 }
+
+#[test]
+fn a_rate_above_the_lossless_one_gives_the_lossless_file_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
+    run(&["generate", "dem.tif", "--size", "150x120", "--seed", "5"]);
+    let encode = [
+        "encode",
+        "dem.tif",
+        "x.trn",
+        "--profile",
+        "fast",
+        "--overwrite",
+    ];
+    let text = run(&[&encode[..], &["--bpp", "100"]].concat());
+    assert!(
+        text.contains("the file is lossless, which takes no more bytes"),
+        "{text}"
+    );
+    let rich = std::fs::read(folder.path().join("x.trn")).unwrap();
+    run(&[&encode[..], &["--lossless"]].concat());
+    assert!(rich == std::fs::read(folder.path().join("x.trn")).unwrap());
+    for (rate, reached) in [
+        (["--bpp", "100"], "\"reached\": \"lossless\""),
+        (["--rmse", "1e-9"], "\"reached\": \"lossless\""),
+        (["--rmse", "1e6"], "\"reached\": \"smallest\""),
+        (["--rmse", "0.5"], "\"reached\": \"target\""),
+    ] {
+        let text = run(&[&encode[..], &rate, &["--json"]].concat());
+        assert!(text.contains(reached), "{rate:?}: {text}");
+    }
+    let text = complaint(folder.path(), &[&encode[..], &["--bpp", "0.001"]].concat());
+    assert!(
+        text.contains("of 0.001 cannot be reached: the least that there is is"),
+        "{text}"
+    );
+}

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// How near a rate comes to what is aimed at: the first tries, later ones below it, and what is returned at all.
 const NEAR: f64 = 0.0015;
-const FIRST_TRIES: usize = 6;
+const FIRST_TRIES: usize = 5;
 const NEAR_BELOW: f64 = 0.01;
 const WITHIN: f64 = 0.02;
 /// What is aimed at, as a part of the target: what is near it is not above the target.
@@ -182,7 +182,7 @@ impl<'a> RateSearch<'a> {
                 let miss = steps.miss(value);
                 let below = if turn > FIRST_TRIES { NEAR_BELOW } else { NEAR };
                 let is_near = (-below..=NEAR).contains(&miss);
-                if (is_near || measured.max_error_m == 0.0) && self.may_be_lossless(&made, step_m) {
+                if self.may_be_lossless(&made, step_m, is_near) {
                     drop(made);
                     if let Some(made) = self.lossless(progress)? {
                         return Ok(made);
@@ -198,7 +198,7 @@ impl<'a> RateSearch<'a> {
                 }
             }
             if let Some(found) = self.nearest_within() {
-                return self.job.run(found.rate, found.effort, progress);
+                return self.again(found, progress);
             }
             let [below, above] = self.nearest();
             let is_past_the_smallest = match self.goal {
@@ -215,25 +215,47 @@ impl<'a> RateSearch<'a> {
 
     /// What there is to have where no step comes near the target.
     fn finish(&mut self, progress: &mut Report) -> Result<Made> {
-        if let Some(made) = self.lossless(progress)? {
+        if self.lossless_try().is_none()
+            && let Some(made) = self.lossless(progress)?
+        {
             return Ok(made);
         }
-        // Lossless may be near enough.
-        if let Some(found) = self.nearest_within() {
-            return self.job.run(found.rate, found.effort, progress);
+        if let Some((found, reached)) = self.instead() {
+            let mut made = self.again(found, progress)?;
+            made.encoded.reached = reached;
+            return Ok(made);
         }
         let [below, above] = self.nearest();
-        if let (Goal::Rmse(_), Some(found), None) = (self.goal, below, above) {
-            let mut made = self.job.run(found.rate, found.effort, progress)?;
-            made.encoded.reached = Reached::Smallest;
-            return Ok(made);
-        }
         Err(Error::Unreachable {
             what: self.goal.what(),
             target: self.goal.target(),
             below: below.map(|found| found.value),
             above: above.map(|found| found.value),
         })
+    }
+
+    /// What is no worse than what was asked for, where that is not there.
+    fn instead(&self) -> Option<(Try, Reached)> {
+        let lossless = self.lossless_try();
+        if let Goal::Bpp(_) = self.goal {
+            // The lossless file, which takes hardly more.
+            return Some((self.nearest_within()?, Reached::Lossless));
+        }
+        let [below, above] = self.nearest();
+        let below = below?;
+        match lossless {
+            Some(lossless) if lossless.bytes <= below.bytes => Some((lossless, Reached::Lossless)),
+            _ => above.is_none().then_some((below, Reached::Smallest)),
+        }
+    }
+
+    /// Makes a file again that was tried.
+    fn again(&self, found: Try, progress: &mut Report) -> Result<Made> {
+        let mut made = self.job.run(found.rate, found.effort, progress)?;
+        if found.rate == Rate::Lossless {
+            made.encoded.reached = Reached::Lossless;
+        }
+        Ok(made)
     }
 
     fn attempt(&mut self, rate: Rate, effort: u8, progress: &mut Report) -> Result<Made> {
@@ -288,19 +310,17 @@ impl<'a> RateSearch<'a> {
     }
 
     /// Whether the lossless file may be better than one that was made with a step.
-    fn may_be_lossless(&self, made: &Made, step_m: f64) -> bool {
+    fn may_be_lossless(&self, made: &Made, step_m: f64, is_near: bool) -> bool {
         let is_exact = made.encoded.measured.max_error_m == 0.0;
         match self.lossless_try() {
-            None => is_exact || self.own_m.is_some_and(|own_m| step_m < own_m),
-            Some(lossless) => match self.goal {
-                Goal::Bpp(target) => lossless.value <= target,
-                Goal::Rmse(_) => lossless.bytes <= made.encoded.bytes,
-            },
+            None => is_exact || is_near && self.own_m.is_some_and(|own_m| step_m < own_m),
+            Some(lossless) => is_near && lossless.bytes <= made.encoded.bytes,
         }
     }
 
-    fn lossless_try(&self) -> Option<&Try> {
-        self.tries.iter().find(|tried| tried.rate == Rate::Lossless)
+    fn lossless_try(&self) -> Option<Try> {
+        let mut tries = self.tries.iter().copied();
+        tries.find(|tried| tried.rate == Rate::Lossless)
     }
 
     /// The lossless file, where the method has one and it takes no more bytes than what was asked for.
@@ -311,30 +331,23 @@ impl<'a> RateSearch<'a> {
         }
         let mut made = self.attempt(Rate::Lossless, prepared.effort(), progress)?;
         made.encoded.reached = Reached::Lossless;
-        let is_better = match self.goal {
-            Goal::Bpp(target) => self.goal.measure(&made.encoded) <= target,
-            Goal::Rmse(target) => {
-                let others = self
-                    .tries
-                    .iter()
-                    .filter(|tried| tried.rate != Rate::Lossless);
-                // Nothing comes near, or whatever does takes as many bytes.
-                let is_below = |tried: &&Try| tried.value <= target * (1.0 + WITHIN);
-                match others
-                    .clone()
-                    .filter(is_below)
-                    .map(|tried| tried.bytes)
-                    .min()
-                {
-                    Some(bytes) => made.encoded.bytes <= bytes,
-                    None => {
-                        let most = others.map(|tried| tried.bytes).max();
-                        most.is_some_and(|most| made.encoded.bytes <= most)
-                    }
-                }
-            }
-        };
+        let is_better = self.is_no_larger(made.encoded.bytes, self.goal.measure(&made.encoded));
         Ok(is_better.then_some(made))
+    }
+
+    /// Whether the lossless file takes no more bytes than what was asked for, as far as that is known.
+    fn is_no_larger(&self, bytes: u64, value: f64) -> bool {
+        let mut others = self
+            .tries
+            .iter()
+            .filter(|tried| tried.rate != Rate::Lossless);
+        match self.goal {
+            Goal::Bpp(target) => value <= target,
+            // A file with more error takes no more bytes than one with the error that was asked for.
+            Goal::Rmse(target) => {
+                others.any(|tried| tried.value >= target * (1.0 - WITHIN) && tried.bytes >= bytes)
+            }
+        }
     }
 
     /// The nearest that there are on both sides of the target.

@@ -354,18 +354,17 @@ impl TreeEncoder<'_> {
         {
             return Ok(Some(exact));
         }
+        let bpp = |coded: &CodedTree| coded.bytes() as f64 * 8.0 / pixels;
         let is_alone = source.depth() == 0;
         let near = if is_alone { 0.009 } else { 0.05 };
-        let found = self.search(source, (first, aim, slope), near, |coded| {
-            coded.bytes() as f64 * 8.0 / pixels
-        })?;
-        let Some((step_m, coded)) = found else {
+        let found = self.search(source, (first, aim, slope), near, bpp)?;
+        let Some((first, coded)) = found else {
             return Ok(None);
         };
         if is_alone {
             return Ok(Some(coded));
         }
-        let step_m = step_m / FINER;
+        let step_m = first / FINER;
         let Some(finer) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
             return Ok(Some(coded));
         };
@@ -373,10 +372,15 @@ impl TreeEncoder<'_> {
         let above: usize = finer.tiles[..above].iter().map(CodedTile::bytes).sum();
         // The finest tiles end below what they aim at, by up to one of the steps that they can have.
         let own = target * 0.999 - above as f64 * 8.0 / pixels;
-        if own <= 0.0 {
+        if own > 0.0
+            && let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))?
+            && coded.bytes() as f64 <= room
+        {
             return Ok(Some(coded));
         }
-        self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))
+        // The tiles above leave too little for the finest ones: one step for all.
+        let found = self.search(source, (first, aim, slope), 0.009, bpp)?;
+        Ok(found.map(|(_, coded)| coded))
     }
 
     /// The step of its own at which a finest tile reaches what it must, and where steps of 16ths leave it short of that, a

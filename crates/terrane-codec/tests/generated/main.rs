@@ -5,6 +5,7 @@
 mod hashes;
 #[cfg(not(target_family = "wasm"))]
 mod properties;
+mod rates;
 mod recipe;
 #[cfg(not(target_family = "wasm"))]
 mod second_reader;
