@@ -32,7 +32,7 @@ tree:
     ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)'
     ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
     ! cargo tree -p terrane-c -e normal | grep -E 'burn|tokio|terrane-(networks|train|bench|report|serve|cli)'
-    ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|crs-definitions|terrane-(networks|serve|cli)'
+    ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|terrane-(networks|serve|cli)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
 
 # Where the compiler's word is not enough: the kernels of the context codec, each beside a plain twin that tests compare it with,
@@ -319,7 +319,7 @@ web:
     "$linker" -flavor wasm --no-entry --gc-sections --stack-first -z stack-size=1048576 $exports \
         "$target/wasm32-unknown-unknown/web/libterrane_web.a" -o "$target/named.wasm"
     # Projections that no coordinate system of EPSG has; `terrane-geo` refuses them there.
-    others='aeqd|eqdc|estmerc|geos|gnom|krovak|mill|moll|ortho|robin|sinu|tpers'
+    others='aeqd|eqdc|estmerc|geos|gnom|mill|moll|ortho|robin|sinu|tpers'
     python3 tools/trim_wasm.py "$target/named.wasm" "$target/trimmed.wasm" --without "proj4rs::projections::($others)::"
     npm install --silent --no-audit --no-fund --prefix "$target/binaryen" binaryen@132.0.0
     # What nothing calls any more, and a few of its passes: all of them (-Oz) are half a percent smaller and decode 8 % slower.

@@ -90,8 +90,23 @@ impl Crs {
         GeoKeyDirectory::parse(&self.directory, &self.doubles, &self.text)
     }
 
-    fn short(&self, key: u16) -> Option<u16> {
+    pub(crate) fn short(&self, key: u16) -> Option<u16> {
         self.keys()?.get_short(key)
+    }
+
+    /// The numbers of a key.
+    pub(crate) fn doubles(&self, key: u16) -> Vec<f64> {
+        let keys = self.keys();
+        let numbers = keys.as_ref().and_then(|keys| keys.get_double(key));
+        numbers.map(<[f64]>::to_vec).unwrap_or_default()
+    }
+
+    /// The first number of a key.
+    pub(crate) fn double(&self, key: u16) -> Option<f64> {
+        self.doubles(key)
+            .first()
+            .copied()
+            .filter(|number| number.is_finite())
     }
 
     fn code(&self, key: u16) -> Option<u16> {
@@ -116,6 +131,11 @@ impl Crs {
             CrsKind::Geographic | CrsKind::Geocentric => self.code(GEODETIC_CRS_TYPE),
             CrsKind::Unknown => None,
         }
+    }
+
+    /// The EPSG code of the longitudes and latitudes that the horizontal system is made of, where it is stated.
+    pub fn geodetic_epsg(&self) -> Option<u16> {
+        self.code(GEODETIC_CRS_TYPE)
     }
 
     /// The EPSG code of the vertical system, where one is stated.

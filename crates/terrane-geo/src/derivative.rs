@@ -1,7 +1,9 @@
 //! Terrain derivatives: slope, aspect, hillshade, curvature, ruggedness.
 //!
 //! There are two ways to them, never mixed: from the 3×3 pixels around a pixel, where every product `gdaldem` also knows
-//! equals its result, and from a gradient and a Hessian, which a continuous surface states itself. Angles and shades
+//! equals its result where that is right, and from a gradient and a Hessian, which a continuous surface states itself.
+//! `gdaldem` takes pixels as square and rows as running south for the aspect, and ignores a rotation everywhere: there the
+//! results here are those of the ground. Angles and shades
 //! from pixels go by Horn's gradient (1981), curvatures by the differences of Zevenbergen and Thorne (1987).
 //!
 //! With x east and y north, p and q the gradient, r, s and t the second derivatives xx, xy and yy, and g² = p² + q², as
@@ -18,6 +20,8 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::str::FromStr;
+
+use crate::Ground;
 
 /// The direction of the light (east, north, up): azimuth 315°, altitude 45°.
 const LIGHT: [f64; 3] = [-0.5, 0.5, FRAC_1_SQRT_2];
@@ -112,16 +116,15 @@ impl Product {
     ///
     /// It is NaN where any of the nine heights is, and where the product is undefined: aspect on level ground, curvature
     /// as [`Derivatives`] says.
-    pub fn from_neighbourhood(self, z: &[f64; 9], cell: Cell) -> f64 {
+    pub fn from_neighbourhood(self, z: &[f64; 9], cell: impl Into<Ground>) -> f64 {
+        let cell = cell.into();
         if z.iter().any(|height| height.is_nan()) {
             return f64::NAN;
         }
         let differences = || z.iter().map(|height| height - z[4]);
         match self {
             Self::Slope => slope_deg(horn_single(z, cell)),
-            // gdaldem takes pixels as square and the top as north here, whatever the transform says;
-            // `Derivatives::from_neighbourhood` gives the direction on the ground.
-            Self::Aspect => aspect_deg(horn_single(z, Cell::square(1.0))).unwrap_or(f64::NAN),
+            Self::Aspect => aspect_deg(horn_single(z, cell)).unwrap_or(f64::NAN),
             Self::Hillshade => hillshade(horn(z, cell)),
             Self::Laplacian => Derivatives::from_neighbourhood(z, cell).laplacian(),
             Self::ProfileCurvature => Derivatives::from_neighbourhood(z, cell).profile_curvature(),
@@ -156,7 +159,7 @@ impl Product {
     }
 }
 
-/// The size of a pixel on the ground.
+/// The size of a pixel of a raster that is not rotated, on the ground.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
     /// Metres from one column to the next; negative where columns run west.
@@ -172,6 +175,12 @@ impl Cell {
             x_m: side_m,
             y_m: side_m,
         }
+    }
+}
+
+impl From<Cell> for Ground {
+    fn from(cell: Cell) -> Self {
+        Self::upright(cell.x_m, -cell.y_m)
     }
 }
 
@@ -191,28 +200,21 @@ impl Derivatives {
 
     /// The derivatives at the middle of 3×3 heights, as in [`Product::from_neighbourhood`], by the differences of
     /// Zevenbergen and Thorne (1987); the Laplacian is then that of five points.
-    pub fn from_neighbourhood(z: &[f64; 9], cell: Cell) -> Self {
-        let Cell { x_m, y_m } = cell;
-        Self {
-            gradient: [(z[5] - z[3]) / (2.0 * x_m), (z[1] - z[7]) / (2.0 * y_m)],
-            hessian: [
-                (z[3] - 2.0 * z[4] + z[5]) / (x_m * x_m),
-                ((z[2] - z[0]) - (z[8] - z[6])) / (4.0 * x_m * y_m),
-                (z[1] - 2.0 * z[4] + z[7]) / (y_m * y_m),
-            ],
-        }
+    pub fn from_neighbourhood(z: &[f64; 9], cell: impl Into<Ground>) -> Self {
+        let by_pixels = [(z[5] - z[3]) / 2.0, (z[7] - z[1]) / 2.0];
+        let second = [
+            z[3] - 2.0 * z[4] + z[5],
+            ((z[8] - z[6]) - (z[2] - z[0])) / 4.0,
+            z[1] - 2.0 * z[4] + z[7],
+        ];
+        Self::on_ground(by_pixels, second, cell.into())
     }
 
-    /// The derivatives on the ground of a surface in map units, whose x and y are so many metres.
-    pub fn on_ground(gradient: [f64; 2], hessian: [f64; 3], unit_m: [f64; 2]) -> Self {
-        let [x_m, y_m] = unit_m;
+    /// The derivatives on the ground of a surface in units of a map, or in pixels.
+    pub fn on_ground(gradient: [f64; 2], hessian: [f64; 3], ground: Ground) -> Self {
         Self {
-            gradient: [gradient[0] / x_m, gradient[1] / y_m],
-            hessian: [
-                hessian[0] / (x_m * x_m),
-                hessian[1] / (x_m * y_m),
-                hessian[2] / (y_m * y_m),
-            ],
+            gradient: ground.gradient(gradient),
+            hessian: ground.hessian(hessian),
         }
     }
 
@@ -263,8 +265,9 @@ pub fn derive_rows(
     previous: Option<&[f64]>,
     current: &[f64],
     next: Option<&[f64]>,
-    cell: Cell,
+    cell: impl Into<Ground>,
 ) -> Vec<f64> {
+    let cell = cell.into();
     let mut values = vec![f64::NAN; current.len()];
     if let (Some(previous), Some(next)) = (previous, next) {
         assert_eq!((previous.len(), next.len()), (current.len(), current.len()));
@@ -278,22 +281,22 @@ pub fn derive_rows(
 }
 
 /// The gradient eastwards and northwards over 3×3 heights (Horn 1981).
-fn horn(z: &[f64; 9], cell: Cell) -> [f64; 2] {
+fn horn(z: &[f64; 9], cell: Ground) -> [f64; 2] {
     let line = |a: usize, b: usize, c: usize| z[a] + 2.0 * z[b] + z[c];
-    [
-        (line(2, 5, 8) - line(0, 3, 6)) / (8.0 * cell.x_m),
-        (line(0, 1, 2) - line(6, 7, 8)) / (8.0 * cell.y_m),
-    ]
+    cell.gradient([
+        (line(2, 5, 8) - line(0, 3, 6)) / 8.0,
+        (line(6, 7, 8) - line(0, 1, 2)) / 8.0,
+    ])
 }
 
 /// The same, summed in single precision and in the order in which gdaldem does for slope and aspect: equal results are
 /// worth more there than the digits it loses.
-fn horn_single(z: &[f64; 9], cell: Cell) -> [f64; 2] {
+fn horn_single(z: &[f64; 9], cell: Ground) -> [f64; 2] {
     let z = z.map(|height| height as f32);
     let line = |a: usize, b: usize, c: usize| z[a] + z[b] + z[b] + z[c];
-    let east = f64::from(line(2, 5, 8) - line(0, 3, 6));
-    let north = f64::from(line(0, 1, 2) - line(6, 7, 8));
-    [east / (8.0 * cell.x_m), north / (8.0 * cell.y_m)]
+    let across = f64::from(line(2, 5, 8) - line(0, 3, 6));
+    let down = -f64::from(line(0, 1, 2) - line(6, 7, 8));
+    cell.gradient([across / 8.0, down / 8.0])
 }
 
 fn slope_deg([p, q]: [f64; 2]) -> f64 {
@@ -344,7 +347,8 @@ mod tests {
 
     #[test]
     fn a_product_of_the_surface_has_a_value_on_a_slope() {
-        let slope = Derivatives::on_ground([0.2, -0.1], [0.01, 0.0, 0.02], [1.0, 1.0]);
+        let slope =
+            Derivatives::on_ground([0.2, -0.1], [0.01, 0.0, 0.02], Ground::upright(1.0, 1.0));
         for product in Product::ALL {
             let value = product.from_derivatives(&slope);
             assert_eq!(value.is_some(), product.is_of_surface(), "{product:?}");
@@ -406,13 +410,58 @@ mod tests {
         assert_eq!(almost_north.aspect_deg(), Some(0.0));
     }
 
+    /// A plane that falls to 342° on rasters that lie otherwise than north up and square.
     #[test]
-    fn aspect_of_oblong_pixels_is_gdals_in_the_grid_and_true_in_the_derivatives() {
-        let z = sample(|x, y| x + y, [0.0, 0.0], OBLONG);
-        let grid = Product::Aspect.from_neighbourhood(&z, OBLONG);
-        assert_near(grid, 180.0 + 2_f64.atan2(3.0).to_degrees(), 1e-9, "gdal");
-        let derivatives = Derivatives::from_neighbourhood(&z, OBLONG);
-        assert_near(derivatives.aspect_deg().unwrap(), 225.0, 1e-9, "true");
+    fn aspect_is_that_of_the_ground_however_the_raster_lies() {
+        let (east, north) = 342_f64.to_radians().sin_cos();
+        let (sine, cosine) = 30_f64.to_radians().sin_cos();
+        for ground in [
+            Ground::upright(10.0, -10.0),
+            Ground::from(OBLONG),
+            // South up, and west at the right.
+            Ground::upright(10.0, 10.0),
+            Ground::upright(-10.0, -10.0),
+            // Turned, and askew.
+            Ground {
+                x: [2.0 * cosine, 2.0 * sine],
+                y: [3.0 * sine, -3.0 * cosine],
+            },
+            Ground {
+                x: [2.0, 0.5],
+                y: [0.3, -3.0],
+            },
+        ] {
+            let z: [f64; 9] = std::array::from_fn(|index| {
+                let (column, row) = ((index % 3) as f64 - 1.0, (index / 3) as f64 - 1.0);
+                let along = |axis: usize| column * ground.x[axis] + row * ground.y[axis];
+                500.0 - 0.5 * (east * along(0) + north * along(1))
+            });
+            let aspect = Product::Aspect.from_neighbourhood(&z, ground);
+            assert_near(aspect, 342.0, 1e-4, "grid");
+            let derivatives = Derivatives::from_neighbourhood(&z, ground);
+            assert_near(derivatives.aspect_deg().unwrap(), 342.0, 1e-9, "true");
+            let slope = Product::Slope.from_neighbourhood(&z, ground);
+            assert_near(slope, 0.5_f64.atan().to_degrees(), 1e-5, "slope");
+            assert_near(derivatives.laplacian(), 0.0, 1e-12, "laplacian");
+        }
+    }
+
+    #[test]
+    fn curvatures_are_those_of_the_ground_on_rasters_askew() {
+        let ground = Ground {
+            x: [2.0, 0.5],
+            y: [0.3, -3.0],
+        };
+        let z: [f64; 9] = std::array::from_fn(|index| {
+            let (column, row) = ((index % 3) as f64 - 1.0, (index / 3) as f64 - 1.0);
+            let along = |axis: usize| column * ground.x[axis] + row * ground.y[axis];
+            let (x, y) = (along(0), along(1));
+            0.1 * x - 0.2 * y + 0.01 * x * x + 0.02 * x * y - 0.03 * y * y
+        });
+        let found = Derivatives::from_neighbourhood(&z, ground);
+        for (value, expected) in found.hessian.into_iter().zip([0.02, 0.02, -0.06]) {
+            assert_near(value, expected, 1e-12, "second derivative");
+        }
     }
 
     #[test]

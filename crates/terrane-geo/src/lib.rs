@@ -65,7 +65,7 @@ pub use crs::{Crs, CrsKind};
 pub use crs_text::CrsTextError;
 pub use derivative::{Cell, Derivatives, Product, UnknownProduct, derive_rows};
 pub use error::{Error, Result};
-pub use geodesy::{GeodesyError, GroundScale, Projection};
+pub use geodesy::{GeodesyError, Ground, GroundScale, Projection, System};
 pub use georeference::{Affine, Georeference};
 pub use geotiff::{GeoTiff, sidecars};
 pub use memory::MemoryRaster;

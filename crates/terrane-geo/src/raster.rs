@@ -122,7 +122,7 @@ impl RasterInfo {
     pub fn pixel_m(&self) -> f64 {
         let georeference = &self.georeference;
         GroundScale::of(&georeference.crs)
-            .unwrap_or(GroundScale::Constant(1.0))
+            .unwrap_or_else(|_| GroundScale::constant(1.0))
             .pixel_m(&georeference.affine(), self.levels[0])
     }
 

@@ -109,9 +109,12 @@ impl Site {
                 file: shown(path),
                 source,
             })?;
-        let epsg = tiles.crs().horizontal_epsg();
-        if let Some((epsg, definition)) = epsg.and_then(|epsg| Some((epsg, definition(epsg)?))) {
-            self.systems.insert(format!("{epsg} {definition}\n"));
+        // A projection of the file's own stands on longitudes and latitudes with a code.
+        let codes = [tiles.crs().horizontal_epsg(), tiles.crs().geodetic_epsg()];
+        for epsg in codes.into_iter().flatten() {
+            if let Some(definition) = definition(epsg) {
+                self.systems.insert(format!("{epsg} {definition}\n"));
+            }
         }
         let file = address(path).map_or_else(|| format!("{name}.trn"), str::to_owned);
         let entry = json!({

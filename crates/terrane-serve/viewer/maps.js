@@ -2,6 +2,10 @@
 
 import * as maplibregl from "./maplibre-gl.mjs";
 
+/** Bounds of a source of tiles, which may not pass 180°: all longitudes where the raster does. */
+const tileBounds = ({ bounds: [west, south, east, north] }) =>
+  east > 180 ? [-180, south, 180, north] : [west, south, east, north];
+
 export { maplibregl };
 
 const colour = (name) => {
@@ -78,7 +82,7 @@ export class TerrainMap {
         type: "raster",
         tiles: [source.tiles(info.name, layer)],
         tileSize: 256,
-        bounds: info.bounds,
+        bounds: tileBounds(info),
         minzoom: info.layers.find((entry) => entry.name === layer)?.minzoom ?? info.minzoom,
         maxzoom: info.maxzoom,
       });
@@ -124,7 +128,7 @@ export class TerrainMap {
     if (this.contours && map.getSource(this.contours)) map.removeSource(this.contours);
     this.contours = id;
     if (!info) return;
-    map.addSource(id, { type: "vector", tiles: [source.contours(info.name)], bounds: info.bounds, minzoom: info.minzoom, maxzoom: info.maxzoom });
+    map.addSource(id, { type: "vector", tiles: [source.contours(info.name)], bounds: tileBounds(info), minzoom: info.minzoom, maxzoom: info.maxzoom });
     const above = map.getLayer("line") ? "line" : undefined;
     for (const layer of CONTOURS) map.addLayer({ ...layer, source: id, "source-layer": "contours" }, above);
   }

@@ -7,7 +7,7 @@ use terrane_codec::Terrain;
 use terrane_codec::format::Window;
 use terrane_codec::parallel::by_blocks;
 use terrane_geo::derive_rows;
-use terrane_geo::{Affine, Cell, CogWriter, GroundScale, Output, Product, SampleType, Storage};
+use terrane_geo::{Affine, CogWriter, GroundScale, Output, Product, SampleType, Storage};
 
 use crate::georeferencing::{affine, georeference};
 use crate::query::GroundSurface;
@@ -22,7 +22,8 @@ pub enum DeriveMode {
     /// The continuous surface; a product that only pixels have is derived from them.
     #[default]
     Analytic,
-    /// Decoded pixels, equal to gdaldem where a unit of the map is the same everywhere.
+    /// Decoded pixels, equal to gdaldem where that is right: where the map is the ground within one in a hundred all over
+    /// the raster, which is then taken as flat, and where pixels are square and north is up.
     Grid,
 }
 
@@ -144,10 +145,9 @@ impl<'a> Source<'a> {
         let is_analytic = mode == DeriveMode::Analytic && product.is_of_surface();
         let values = if is_analytic {
             Values::Analytic(GroundSurface::new(terrain)?)
-        } else if affine.is_rotated() {
-            return Err(Error::Rotated);
         } else {
-            Values::Grid(GroundScale::of(&georeference(header).crs)?)
+            let size = (width as usize, height as usize);
+            Values::Grid(GroundScale::of_pixels(&georeference(header), size)?)
         };
         Ok(Self {
             terrain,
@@ -176,7 +176,7 @@ impl<'a> Source<'a> {
     fn rows(&self, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>> {
         match &self.values {
             Values::Analytic(surface) => self.of_surface(surface, rows, jobs),
-            Values::Grid(scale) => self.of_pixels(*scale, rows, jobs),
+            Values::Grid(scale) => self.of_pixels(scale, rows, jobs),
         }
     }
 
@@ -197,16 +197,8 @@ impl<'a> Source<'a> {
         Ok(values?)
     }
 
-    fn of_pixels(&self, scale: GroundScale, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>> {
+    fn of_pixels(&self, scale: &GroundScale, rows: Range<usize>, jobs: usize) -> Result<Vec<f64>> {
         let (width, height) = self.size;
-        let cell = |row: usize| {
-            let (_, y) = self.affine.apply(0.0, row as f64 + 0.5);
-            let [x_m, y_m] = scale.at(y);
-            Cell {
-                x_m: self.affine.x_per_column * x_m,
-                y_m: -self.affine.y_per_row * y_m,
-            }
-        };
         let (first, last) = (rows.start.saturating_sub(1), (rows.end + 1).min(height));
         let window = Window {
             column: 0,
@@ -220,16 +212,28 @@ impl<'a> Source<'a> {
             *value = f64::from(*value as f32);
         }
         let at = |row: usize| &heights[(row - first) * width..][..width];
-        Ok(rows
-            .flat_map(|row| {
-                derive_rows(
-                    self.product,
-                    (row > 0).then(|| at(row - 1)),
-                    at(row),
-                    (row + 1 < height).then(|| at(row + 1)),
-                    cell(row),
-                )
-            })
-            .collect())
+        let ground = |column: usize, row: usize| {
+            let (x, y) = self.affine.apply(column as f64 + 0.5, row as f64 + 0.5);
+            scale.at(x, y).of_pixels(&self.affine)
+        };
+        // Along a row of a raster that is not rotated y stays, and with it the ground.
+        let is_even = scale.is_constant() || (scale.is_even_along_x() && !self.affine.is_rotated());
+        let derive = |row: usize| {
+            let previous = (row > 0).then(|| at(row - 1));
+            let next = (row + 1 < height).then(|| at(row + 1));
+            if is_even {
+                return derive_rows(self.product, previous, at(row), next, ground(0, row));
+            }
+            let mut values = vec![f64::NAN; width];
+            if let (Some(previous), Some(next)) = (previous, next) {
+                for column in 1..width.saturating_sub(1) {
+                    let lines = [previous, at(row), next];
+                    let z = std::array::from_fn(|index| lines[index / 3][column - 1 + index % 3]);
+                    values[column] = self.product.from_neighbourhood(&z, ground(column, row));
+                }
+            }
+            values
+        };
+        Ok(rows.flat_map(derive).collect())
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use terrane_codec::format::{ErrorBound, Reader};
 
 use crate::extent::{extent, geographic_extent};
-use crate::georeferencing::{georeference, height_unit};
+use crate::georeferencing::{georeference, height_unit, placement};
 
 /// The description of a file; needs no model.
 pub fn describe(reader: &Reader) -> Value {
@@ -15,6 +15,10 @@ pub fn describe(reader: &Reader) -> Value {
     let georeference = georeference(header);
     let crs = &georeference.crs;
     let unit = height_unit(header);
+    let (accuracy_m, unplaced) = match placement(header) {
+        Ok(accuracy_m) => (accuracy_m, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
     let levels: Vec<(u32, u32)> = (0..pyramid.levels())
         .filter_map(|level| pyramid.size(level))
         .collect();
@@ -53,6 +57,7 @@ pub fn describe(reader: &Reader) -> Value {
         "crs_name": crs.name(), "coordinate_unit": crs.coordinate_unit(),
         "extent": extent(header), "bounds": geographic_extent(header),
         "pixel_size": georeference.affine().pixel_sides(),
+        "wgs84_accuracy_m": accuracy_m, "unplaced": unplaced,
         "affine": header.affine, "pixel_is_point": header.pixel_is_point,
         "sample_type": header.samples.kind, "nodata": header.samples.nodata, "unit": header.samples.unit,
         "height_unit": unit.map(|(unit, _)| unit.name()), "height_unit_origin": unit.map(|(_, origin)| origin.name()),

@@ -164,7 +164,7 @@ pub enum Error {
     },
     /// Lines of a raster whose system is not known, in another system.
     #[error(
-        "the file does not name its coordinate system by a code, so its lines cannot be put into another: give `crs` own"
+        "the file states no coordinate system, so its lines cannot be put into another: give `crs` own"
     )]
     LinesNotOnEarth,
     /// Lines that cannot be put into a FlatGeobuf.
@@ -225,11 +225,6 @@ pub enum Error {
     /// A coordinate system or a point of one.
     #[error(transparent)]
     Geodesy(#[from] terrane_geo::GeodesyError),
-    /// Derivatives from the pixels of a rotated raster.
-    #[error(
-        "derivatives from pixels need a raster that is not rotated; those of the surface do not"
-    )]
-    Rotated,
     /// A file compared with a raster of another size.
     #[error(
         "the file has {width} x {height} pixels and the raster {other_width} x {other_height}: it is not its source"

@@ -1,7 +1,7 @@
 //! Which part of the Earth a file covers.
 
 use terrane_codec::format::Header;
-use terrane_geo::{CrsKind, Projection};
+use terrane_geo::{CrsKind, Projection, System};
 
 use crate::georeferencing::georeference;
 
@@ -26,9 +26,9 @@ pub fn geographic_extent(header: &Header) -> Option<[f64; 4]> {
         return None;
     }
     let (width, height) = header.pyramid.size(0)?;
+    let own = System::of_raster(&georeference, (width as usize, height as usize)).ok()?;
+    let projection = Projection::new(&own, &System::epsg(WGS84).ok()?).ok()?;
     let (width, height) = (f64::from(width), f64::from(height));
-    let from = georeference.crs.horizontal_epsg()?;
-    let projection = Projection::new(from, Some(WGS84)).ok()?;
     let affine = georeference.affine();
     let convert = |column: f64, row: f64| {
         let (x, y) = affine.apply(column, row);

@@ -1,12 +1,16 @@
 //! What a terrane file keeps of a raster's description, and back.
 
+use terrane_codec::Terrain;
 use terrane_codec::format::{ErrorBound, GeoKeys, Header, Samples};
 use terrane_geo::{
-    Affine, BandMetadata, Crs, Georeference, HeightUnit, RasterInfo, SampleType, Storage,
-    UnitOrigin,
+    Affine, BandMetadata, Crs, GeodesyError, Georeference, HeightUnit, Projection, RasterInfo,
+    SampleType, Storage, System, UnitOrigin,
 };
 
 use crate::{Error, Result};
+
+/// The EPSG code of WGS 84.
+const WGS_84: u16 = 4326;
 
 /// A transform from its six numbers in GDAL's order.
 pub fn affine(numbers: [f64; 6]) -> Affine {
@@ -55,6 +59,23 @@ pub fn height_unit(header: &Header) -> Option<(HeightUnit, UnitOrigin)> {
     let mut storage = Storage::metres(SampleType::F64, None);
     storage.band.unit.clone_from(&header.samples.unit);
     storage.unit_with_origin(&georeference(header).crs).ok()
+}
+
+/// Columns and rows of a file at full resolution.
+pub fn size(terrain: &Terrain) -> (usize, usize) {
+    let (width, height) = terrain.header().pyramid.size(0).unwrap_or_default();
+    (width as usize, height as usize)
+}
+
+/// How many metres the shift of a file's datum to WGS 84 may be off, as EPSG states it: `None` where it states nothing, and
+/// an error where the file cannot be placed on the Earth.
+pub fn placement(header: &Header) -> std::result::Result<Option<f64>, GeodesyError> {
+    if !header.is_georeferenced {
+        return Err(GeodesyError::NoSystem);
+    }
+    let (width, height) = header.pyramid.size(0).unwrap_or_default();
+    let own = System::of_raster(&georeference(header), (width as usize, height as usize))?;
+    Ok(Projection::new(&own, &System::epsg(WGS_84)?)?.accuracy_m())
 }
 
 /// Whether every height at full resolution is the source's: because the file is lossless, or because it was so when the

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use terrane_codec::{Sample, Surface, Terrain};
-use terrane_geo::{Derivatives, GroundScale, Projection};
+use terrane_geo::{Derivatives, Ground, GroundScale, Projection, System};
 
 use crate::Result;
-use crate::georeferencing::georeference;
+use crate::georeferencing::{georeference, size};
 
 /// The surface at a point, in metres.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,11 +17,11 @@ pub struct GroundSample {
 }
 
 impl GroundSample {
-    /// A sample in map units, whose x and y are so many metres there.
-    pub fn new(sample: &Sample, unit_m: [f64; 2]) -> Self {
+    /// A sample in map units, and how the map lies on the ground there.
+    pub fn new(sample: &Sample, ground: Ground) -> Self {
         Self {
             height: sample.height,
-            derivatives: Derivatives::on_ground(sample.gradient, sample.hessian, unit_m),
+            derivatives: Derivatives::on_ground(sample.gradient, sample.hessian, ground),
         }
     }
 }
@@ -38,7 +38,7 @@ impl<'a> GroundSurface<'a> {
     pub fn new(terrain: &'a Terrain) -> Result<Self> {
         Ok(Self {
             surface: terrain.surface()?,
-            scale: GroundScale::of(&georeference(terrain.header()).crs)?,
+            scale: GroundScale::of_raster(&georeference(terrain.header()), size(terrain))?,
         })
     }
 
@@ -49,7 +49,7 @@ impl<'a> GroundSurface<'a> {
         y: f64,
     ) -> std::result::Result<Option<GroundSample>, terrane_codec::Error> {
         match self.surface.at(x, y) {
-            Ok(sample) => Ok(Some(GroundSample::new(&sample, self.scale.at(y)))),
+            Ok(sample) => Ok(Some(GroundSample::new(&sample, self.scale.at(x, y)))),
             Err(terrane_codec::Error::NoHeight { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -65,9 +65,9 @@ impl<'a> GroundSurface<'a> {
         Ok(samples
             .iter()
             .zip(points)
-            .map(|(sample, &(_, y))| {
+            .map(|(sample, &(x, y))| {
                 let sample = sample.as_ref()?;
-                Some(GroundSample::new(sample, self.scale.at(y)))
+                Some(GroundSample::new(sample, self.scale.at(x, y)))
             })
             .collect())
     }
@@ -115,11 +115,13 @@ pub fn query(
     jobs: usize,
 ) -> Result<Vec<PointReport>> {
     let surface = GroundSurface::new(terrain)?;
-    let points = match epsg {
-        None => points.to_vec(),
-        Some(epsg) => {
-            let own = georeference(terrain.header()).crs.horizontal_epsg();
-            let projection = Projection::new(epsg, own)?;
+    let own = System::of_raster(&georeference(terrain.header()), size(terrain));
+    let points = match (epsg, own) {
+        // Longitudes are counted around the raster.
+        (None, Ok(own)) => points.iter().map(|&(x, y)| (own.near(x), y)).collect(),
+        (None, Err(_)) => points.to_vec(),
+        (Some(epsg), own) => {
+            let projection = Projection::new(&System::epsg(epsg)?, &own?)?;
             let convert = |&(x, y): &(f64, f64)| Ok(projection.apply(x, y)?);
             points.iter().map(convert).collect::<Result<Vec<_>>>()?
         }

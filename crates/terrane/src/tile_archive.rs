@@ -8,7 +8,7 @@ use terrane_geo::Output;
 use crate::pmtiles::{Archive, PmtilesWriter, tile_id};
 use crate::tiles::{
     Deadline, Format, HeightCode, HeightEncoding, Layer, MAX_ZOOM, MapTile, MapTiles, Nodata,
-    TileError, TileRequest, position,
+    TileError, TileRequest, middle, parts, position, unwrapped,
 };
 use crate::{Error, Result};
 
@@ -187,7 +187,8 @@ impl TileArchive {
         let archive = Archive {
             format: self.format,
             zooms: (first, last),
-            bounds: tiles.bounds(),
+            bounds: unwrapped(tiles.bounds()),
+            centre: middle(tiles.bounds()),
             centre_zoom: (first + 2).min(last),
             metadata: self.metadata(tiles, &steps_m).to_string(),
         };
@@ -262,35 +263,50 @@ impl TileArchive {
 }
 
 /// Columns and rows of a zoom that a file reaches, the last ones among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct TileRange {
     z: u8,
-    x: (u32, u32),
+    /// Two where a file lies across 180°.
+    x: Vec<(u32, u32)>,
     y: (u32, u32),
 }
 
 impl TileRange {
-    fn of([west, south, east, north]: [f64; 4], z: u8) -> Self {
+    fn of(bounds: [f64; 4], z: u8) -> Self {
         let across = f64::from(1_u32 << z);
         // The square ends before the poles.
         let at = |part: f64| (part * across).clamp(0.0, across - 1.0) as u32;
-        let ((left, top), (right, bottom)) = (position(west, north), position(east, south));
-        Self {
+        let mut range = Self {
             z,
-            x: (at(left), at(right)),
-            y: (at(top), at(bottom)),
+            x: Vec::new(),
+            y: (0, 0),
+        };
+        for [west, south, east, north] in parts(bounds).into_iter().rev() {
+            let ((left, top), (right, bottom)) = (position(west, north), position(east, south));
+            range.y = (at(top), at(bottom));
+            let (left, right) = (at(left), at(right));
+            match range.x.last_mut() {
+                // At a coarse zoom both parts meet.
+                Some(last) if left <= last.1 => last.1 = right,
+                _ => range.x.push((left, right)),
+            }
         }
+        range
     }
 
     fn count(&self) -> u64 {
-        u64::from(self.x.1 - self.x.0 + 1) * u64::from(self.y.1 - self.y.0 + 1)
+        let columns: u64 = self.x.iter().map(|x| u64::from(x.1 - x.0 + 1)).sum();
+        columns * u64::from(self.y.1 - self.y.0 + 1)
     }
 
     /// All tiles with their numbers, in their order.
     fn along_the_curve(&self) -> Vec<(u64, MapTile)> {
         let z = self.z;
         let mut tiles: Vec<(u64, MapTile)> = (self.y.0..=self.y.1)
-            .flat_map(|y| (self.x.0..=self.x.1).filter_map(move |x| MapTile::new(z, x, y)))
+            .flat_map(|y| {
+                let columns = self.x.iter().flat_map(|x| x.0..=x.1);
+                columns.filter_map(move |x| MapTile::new(z, x, y))
+            })
             .map(|tile| (tile_id(tile.z, tile.x, tile.y), tile))
             .collect();
         tiles.sort_unstable_by_key(|(number, _)| *number);
@@ -305,11 +321,21 @@ mod tests {
     #[test]
     fn tiles_around_bounds_are_all_and_in_order() {
         let range = TileRange::of([7.0, 46.0, 7.2, 46.1], 12);
-        assert_eq!(range.x, (2127, 2129));
+        assert_eq!(range.x, [(2127, 2129)]);
         let tiles = range.along_the_curve();
         assert_eq!(tiles.len() as u64, range.count());
         assert!(tiles.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let across = TileRange::of([179.9, -0.1, 180.1, 0.1], 10);
+        assert_eq!(
+            (across.x.clone(), across.count()),
+            (vec![(0, 0), (1023, 1023)], 4)
+        );
+        assert_eq!(across.along_the_curve().len(), 4);
+        assert_eq!(TileRange::of([179.9, -0.1, 180.1, 0.1], 0).x, [(0, 0)]);
         let world = TileRange::of([-180.0, -90.0, 180.0, 90.0], 2);
-        assert_eq!((world.x, world.y, world.count()), ((0, 3), (0, 3), 16));
+        assert_eq!(
+            (world.x.clone(), world.y, world.count()),
+            (vec![(0, 3)], (0, 3), 16)
+        );
     }
 }

@@ -135,10 +135,10 @@ fn cell(info: &RasterInfo) -> Cell {
         return Cell::square(info.pixel_m());
     };
     let (width, height) = info.levels[0];
-    let (_, y) = affine.apply(width as f64 / 2.0, height as f64 / 2.0);
-    let [x_m, y_m] = scale.at(y);
+    let (x, y) = affine.apply(width as f64 / 2.0, height as f64 / 2.0);
+    let ground = scale.at(x, y);
     Cell {
-        x_m: x_m * affine.x_per_column.hypot(affine.y_per_column),
-        y_m: y_m * affine.x_per_row.hypot(affine.y_per_row),
+        x_m: ground.length(affine.x_per_column, affine.y_per_column),
+        y_m: ground.length(affine.x_per_row, affine.y_per_row),
     }
 }

@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     /// What to derive.
     #[arg(long)]
     product: Product,
-    /// From the continuous surface, or from decoded pixels, equal to gdaldem where a unit of the map is the same
-    /// everywhere.
+    /// From the continuous surface, or from decoded pixels, equal to gdaldem where the map is the ground within 1 %,
+    /// pixels are square and north is up.
     #[arg(long, value_parser = modes(), default_value = DeriveMode::Analytic.name())]
     mode: DeriveMode,
     #[command(flatten)]
@@ -62,12 +62,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
         Ok(())
     });
     drop(progress);
-    written.map_err(|error| match error {
-        Error::Rotated => {
-            anyhow!("--mode grid needs a raster that is not rotated; --mode analytic does not")
-        }
-        error => error.into(),
-    })?;
+    written?;
     let report = serde_json::json!({ "product": product.name(), "unit": product.unit() });
     let unit = match product.unit() {
         "" => String::new(),

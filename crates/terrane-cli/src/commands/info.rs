@@ -1,7 +1,7 @@
 //! `terrane info`: what a terrane file says of itself.
 
 use anyhow::Result;
-use terrane::georeferencing::{georeference, height_unit};
+use terrane::georeferencing::{georeference, height_unit, placement};
 use terrane::{Parts, extent, geographic_extent};
 use terrane_codec::format::{Header, Pyramid, Reader};
 use terrane_geo::{Crs, HeightUnit, UnitOrigin};
@@ -129,6 +129,14 @@ fn text(reader: &Reader, bound: &str) -> String {
     }
     let [across, down] = georeference.affine().pixel_sides();
     line("pixel", format!("{across} x {down} {unit}"));
+    line(
+        "on the Earth",
+        match placement(header) {
+            Ok(Some(metres)) => format!("WGS 84 within {metres} m"),
+            Ok(None) => "WGS 84, within an accuracy that is not stated".to_owned(),
+            Err(error) => error.to_string(),
+        },
+    );
     line(
         "transform",
         format!(

@@ -15,6 +15,7 @@ mod models;
 mod outputs;
 mod overviews;
 mod paper;
+mod placing;
 mod querying;
 mod ranges;
 mod served;

@@ -478,17 +478,17 @@ fn degrees_are_served_like_metres() {
 fn what_cannot_be_served_is_refused_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| terrane(folder.path(), arguments);
-    // Krovak: a system that would be converted wrongly.
+    // New Zealand Map Grid: a projection that is not there.
     let place = Georeference::new(
-        Affine::north_up(-598_000.0, -1_160_000.0, 1.0),
-        Crs::projected(5514, None),
+        Affine::north_up(2_510_000.0, 6_023_150.0, 1.0),
+        Crs::projected(27200, None),
     );
-    write_flat(&folder.path().join("krovak.tif"), place);
+    write_flat(&folder.path().join("nzmg.tif"), place);
     write_flat(
         &folder.path().join("nowhere.tif"),
         Georeference::of_pixels(Crs::default()),
     );
-    for name in ["krovak", "nowhere"] {
+    for name in ["nzmg", "nowhere"] {
         stdout(&run(&[
             "encode",
             &format!("{name}.tif"),
@@ -498,15 +498,15 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     for (arguments, expected) in [
         (vec!["serve", "none.trn"], "none.trn cannot be opened"),
         (
-            vec!["serve", "krovak.trn"],
-            "krovak.trn cannot be put on a web map: EPSG:5514 would be converted wrongly",
+            vec!["serve", "nzmg.trn"],
+            "nzmg.trn cannot be put on a web map: EPSG:27200 cannot be used here",
         ),
         (
             vec!["serve", "nowhere.trn"],
             "nowhere.trn cannot be put on a web map: it does not say where it lies",
         ),
         (
-            vec!["serve", "health=krovak.trn"],
+            vec!["serve", "health=nzmg.trn"],
             "\"health\" is an address of the server",
         ),
     ] {

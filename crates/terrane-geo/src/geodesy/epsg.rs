@@ -5,37 +5,43 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use super::GeodesyError;
-use super::projection::parse;
+use super::system::System;
 
 /// Definitions that were given at run time.
 static GIVEN: RwLock<BTreeMap<u16, String>> = RwLock::new(BTreeMap::new());
 
-/// The definition of a system as PROJ writes it, where its code is known: to this program, or because it was given by
-/// [`define`].
+/// The definition of a system as PROJ writes it, with the shift of its datum for the middle of the area that it is meant
+/// for, where its code is known: to this program, or because it was given by [`define`].
 pub fn definition(epsg: u16) -> Option<Cow<'static, str>> {
-    built_in(epsg).or_else(|| {
-        let given = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
-        given.get(&epsg).cloned().map(Cow::Owned)
-    })
+    #[cfg(feature = "definitions")]
+    if let Some(record) = super::table::system(epsg) {
+        let figure = super::table::datum(record.datum)?.figure;
+        // A map that is drawn on a sphere of its own says so itself.
+        let own = if record.map.contains("+nadgrids=@null") {
+            ""
+        } else {
+            figure
+        };
+        let shift = super::shift::helmert(record.datum, record.middle)
+            .map(|parameters| format!(" +towgs84={parameters}"));
+        let shift = shift.filter(|_| !own.is_empty()).unwrap_or_default();
+        return Some(format!("{} {own}{shift}", record.map).into());
+    }
+    #[cfg(not(feature = "definitions"))]
+    if let Some(common) = common(epsg) {
+        return Some(common);
+    }
+    let given = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
+    given.get(&epsg).cloned().map(Cow::Owned)
 }
 
 /// Gives the definition of a system as PROJ writes it. A program without the feature `definitions` knows few by itself;
 /// what it does know is not changed.
 pub fn define(epsg: u16, definition: &str) -> Result<(), GeodesyError> {
-    parse(epsg, definition)?;
+    System::parse(format!("EPSG:{epsg}"), definition)?;
     let mut given = GIVEN.write().unwrap_or_else(PoisonError::into_inner);
     given.insert(epsg, definition.to_owned());
     Ok(())
-}
-
-#[cfg(feature = "definitions")]
-fn built_in(epsg: u16) -> Option<Cow<'static, str>> {
-    Some(Cow::Borrowed(crs_definitions::from_code(epsg)?.proj4))
-}
-
-#[cfg(not(feature = "definitions"))]
-fn built_in(epsg: u16) -> Option<Cow<'static, str>> {
-    common(epsg)
 }
 
 /// The systems that most files have: degrees of WGS 84, the web map, and UTM.
@@ -100,21 +106,6 @@ pub fn parse_epsg(name: &str) -> Result<u16, GeodesyError> {
     code.parse().map_err(|_| GeodesyError::NotACode)
 }
 
-/// Metres per unit of a projected system.
-pub fn unit_m(epsg: u16) -> Option<f64> {
-    let definition = definition(epsg)?;
-    match (
-        parameter(&definition, "+to_meter="),
-        parameter(&definition, "+units="),
-    ) {
-        (Some(metres), _) => number(metres),
-        (None, Some("us-ft")) => Some(1200.0 / 3937.0),
-        (None, Some("ft")) => Some(0.3048),
-        (None, Some("m")) => Some(1.0),
-        _ => None,
-    }
-}
-
 /// Whether a system is one of longitudes and latitudes; `None` where its code is not known.
 pub fn is_geographic(epsg: u16) -> Option<bool> {
     Some(definition(epsg)?.contains("+proj=longlat"))
@@ -125,9 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_and_kinds_of_systems_are_known() {
-        assert_eq!(unit_m(2056), Some(1.0));
-        assert_eq!(unit_m(2263), Some(1200.0 / 3937.0));
+    fn kinds_of_systems_are_known() {
         assert_eq!(is_geographic(4326), Some(true));
         assert_eq!(is_geographic(4647), Some(false));
         assert_eq!(is_geographic(1), None);
@@ -135,42 +124,42 @@ mod tests {
 
     #[test]
     fn numbers_of_definitions_are_read_without_the_standard_library() {
-        let mut count = 0;
-        for epsg in 1..u16::MAX {
-            let Some(definition) = definition(epsg) else {
-                continue;
-            };
-            let is_used = |key: &str| key == "+to_meter=" || definition.contains("+proj=merc");
-            for key in ["+to_meter=", "+k=", "+k_0=", "+lat_ts=", "+y_0="] {
-                let Some(text) = parameter(&definition, key).filter(|_| is_used(key)) else {
-                    continue;
-                };
-                let (ours, theirs) = (plain_number(text).unwrap(), number(text).unwrap());
-                let apart = (ours - theirs).abs();
-                assert!(
-                    apart <= f64::EPSILON * theirs.abs(),
-                    "EPSG:{epsg} {key}{text}"
-                );
-                count += 1;
-            }
+        for text in ["0.9", "-41.5", "1", "0.06", "57.2957795130823"] {
+            let (ours, theirs) = (plain_number(text).unwrap(), number(text).unwrap());
+            assert!(
+                (ours - theirs).abs() <= f64::EPSILON * theirs.abs(),
+                "{text}"
+            );
         }
-        assert!(count > 50, "{count}");
         for text in ["", ".", "-", "1e3", "0x1", "1.2.3", "99999999999999999999"] {
             assert_eq!(plain_number(text), None, "{text}");
         }
-        assert_eq!(plain_number("-41.5"), Some(-41.5));
     }
 
     /// So that a program without the database has the systems of one with it.
     #[test]
+    #[cfg(feature = "definitions")]
     fn common_systems_are_those_of_the_database() {
+        use crate::geodesy::Projection;
         let mut count = 0;
         for epsg in 1..u16::MAX {
             let Some(common) = common(epsg) else {
                 continue;
             };
-            let known = crs_definitions::from_code(epsg).unwrap().proj4;
-            assert_eq!(common, known, "EPSG:{epsg}");
+            let common = System::parse(format!("EPSG:{epsg}"), &common).unwrap();
+            let earth = System::epsg(4326).unwrap();
+            let place = |system: &System| {
+                let (longitude, latitude) = system.place;
+                let projection = Projection::new(&earth, system).unwrap();
+                projection.apply(longitude + 1.0, latitude + 2.0).unwrap()
+            };
+            let mut known = System::epsg(epsg).unwrap();
+            known.place = common.place;
+            let (ours, theirs) = (place(&common), place(&known));
+            assert!(
+                (ours.0 - theirs.0).hypot(ours.1 - theirs.1) < 1e-9,
+                "EPSG:{epsg}"
+            );
             count += 1;
         }
         assert_eq!(count, 122);
@@ -181,7 +170,7 @@ mod tests {
         // No code of EPSG's.
         assert_eq!(definition(64_999), None);
         define(64_999, "+proj=utm +zone=32 +ellps=GRS80 +units=m").unwrap();
-        assert_eq!(unit_m(64_999), Some(1.0));
+        assert_eq!(is_geographic(64_999), Some(false));
         assert!(define(64_998, "+proj=nowhere").is_err());
         assert_eq!(definition(64_998), None);
         // What is known stays.

@@ -19,23 +19,30 @@ pub enum GeodesyError {
         /// Its code.
         epsg: u16,
     },
-    /// A system whose shift of datum would be wrong.
-    #[error("EPSG:{epsg} would be converted wrongly here: give points in the file's own system")]
-    Inexact {
-        /// Its code.
-        epsg: u16,
+    /// A system for whose datum no shift is published.
+    #[error(
+        "{system} cannot be placed on the Earth: no shift of its datum to WGS 84 is known{}; give points in the file's own system",
+        grid.as_ref().map_or(String::new(), |grid| format!(" but the grid {grid}, which is in no folder of PROJ_DATA"))
+    )]
+    NoShift {
+        /// Its name.
+        system: String,
+        /// The grid that would shift it.
+        grid: Option<String>,
     },
     /// A system whose projection is not implemented.
-    #[error("EPSG:{epsg} cannot be used here: {reason}")]
+    #[error("{system} cannot be used here: {reason}")]
     Unsupported {
-        /// Its code.
-        epsg: u16,
+        /// Its name.
+        system: String,
         /// Why.
         reason: String,
     },
-    /// A file whose system has no code.
-    #[error("the file's system has no EPSG code: give points in the file's own system")]
-    NoCode,
+    /// A file that states no system.
+    #[error(
+        "the file states no coordinate system: give points in its own coordinates, or encode it with one"
+    )]
+    NoSystem,
     /// A point outside the domain of a projection.
     #[error("{x}, {y} cannot be converted: {reason}")]
     Point {

@@ -1,10 +1,10 @@
 //! Where the pixels of one file lie in another.
 
 use terrane_codec::Terrain;
-use terrane_geo::{Affine, Crs, Georeference, Projection};
+use terrane_geo::{Affine, Crs, Georeference, Projection, System};
 
 use super::Side;
-use crate::georeferencing::georeference;
+use crate::georeferencing::{georeference, size};
 use crate::{Error, Result};
 
 /// Parts of a pixel by which two grids may miss each other anywhere and still be one, as where transforms were written with
@@ -48,9 +48,9 @@ impl Alignment {
         }
         let projection = (!is_same)
             .then(|| {
-                let from = ours.crs.horizontal_epsg();
-                let from = from.ok_or(terrane_geo::GeodesyError::NoCode)?;
-                Projection::new(from, theirs.crs.horizontal_epsg()).map(Box::new)
+                let from = System::of_raster(&ours, size(new))?;
+                let to = System::of_raster(&theirs, size(old))?;
+                Projection::new(&from, &to).map(Box::new)
             })
             .transpose()?;
         Ok(Self::Surface { affine, projection })

@@ -72,7 +72,10 @@ impl<'a> Change<'a> {
                 Alignment::Same(_) => difference_bound(new.header(), old.header()),
                 Alignment::Surface { .. } => Err(Unproven::OtherPixels),
             },
-            scale: GroundScale::of(&georeference(new.header()).crs)?,
+            scale: GroundScale::of_raster(
+                &georeference(new.header()),
+                (width as usize, height as usize),
+            )?,
             factor: resolution.map_or(Ok(1), |resolution| factor(&affine, resolution))?,
             new,
             old,
@@ -244,7 +247,7 @@ impl<'a> Change<'a> {
     ) -> Result<ChangeReport> {
         let bound_m = self.bound_m.ok();
         let mut sums = Sums {
-            volumes: Volumes::new(bound_m),
+            volumes: Volumes::new(bound_m, self.area_tolerance()),
             nodata_pixels: 0,
         };
         let (_, height) = self.size;
@@ -372,15 +375,15 @@ impl<'a> Change<'a> {
         let (width, _) = self.size;
         let unit_area = self.affine.pixel_size().powi(2);
         let area = |column: usize, row: usize| {
-            let (_, y) = self.affine.apply(column as f64 + 0.5, row as f64 + 0.5);
-            let [x_m, y_m] = self.scale.at(y);
-            (unit_area * x_m * y_m).abs()
+            let (x, y) = self.affine.apply(column as f64 + 0.5, row as f64 + 0.5);
+            unit_area * self.scale.at(x, y).area()
         };
         // Along a row of a grid that is not rotated y stays, and with it the area.
-        let is_even = self.scale.is_constant() || self.affine.y_per_column == 0.0;
+        let is_even = self.scale.is_constant()
+            || (self.scale.is_even_along_x() && self.affine.y_per_column == 0.0);
         for (row, values) in rows.zip(difference.chunks_exact(width)) {
             let even = area(0, row);
-            let mut part = Volumes::new(bound_m);
+            let mut part = Volumes::new(bound_m, self.area_tolerance());
             for (column, &value) in values.iter().enumerate() {
                 if value.is_nan() {
                     sums.nodata_pixels += 1;
@@ -391,6 +394,12 @@ impl<'a> Change<'a> {
             }
             sums.volumes.merge(&part);
         }
+    }
+
+    /// What the area of a pixel may be off, as a part of it.
+    fn area_tolerance(&self) -> f64 {
+        let pixel_m = self.scale.pixel_m(&self.affine, self.size);
+        self.scale.tolerance(pixel_m)
     }
 
     /// Differences as they are written, with what is proven of each.

@@ -286,7 +286,7 @@ fn without_common_pixels_or_bounds_there_is_a_difference_and_no_proof() {
 
     // Through a projection: the same place in another system, a few decimetres coarser or finer.
     let projected = |epsg| {
-        let projection = terrane_geo::Projection::new(2056, Some(epsg)).unwrap();
+        let projection = projection(2056, epsg);
         projection.apply(2_600_230.0, 1_199_830.0).unwrap()
     };
     let (x, y) = projected(32632);
@@ -298,7 +298,7 @@ fn without_common_pixels_or_bounds_there_is_a_difference_and_no_proof() {
     assert_eq!(found.report.nodata_pixels, 0);
     for (index, value) in found.difference.iter().enumerate().step_by(37) {
         let (x, y) = anchor.apply((index % 40) as f64 + 0.5, (index / 40) as f64 + 0.5);
-        let back = terrane_geo::Projection::new(32632, Some(2056)).unwrap();
+        let back = projection(32632, 2056);
         let (x, y) = back.apply(x, y).unwrap();
         let height = old.surface().unwrap().at(x, y).unwrap().height;
         assert!((f64::from(*value) - (431.0 - height)).abs() < 1e-4);
@@ -349,6 +349,11 @@ fn what_cannot_be_compared_is_refused_with_a_sentence() {
     );
 }
 
+fn projection(from: u16, to: u16) -> terrane_geo::Projection {
+    let system = |code| terrane_geo::System::epsg(code).unwrap();
+    terrane_geo::Projection::new(&system(from), &system(to)).unwrap()
+}
+
 /// Pixels of a map in degrees are narrower in the north.
 #[test]
 fn areas_are_those_of_the_ground() {
@@ -363,12 +368,47 @@ fn areas_are_those_of_the_ground() {
     };
     let report = arrays(&Change::between(&file(6.0), &file(5.0), None).unwrap()).report;
     let sums = report.volumes.proven.unwrap();
-    // The integral of the cosine over one degree.
-    let metres = terrane_geo::geodesy::METRES_PER_DEGREE;
-    let band = 60_f64.to_radians().sin() - 59_f64.to_radians().sin();
-    let expected = 0.016 * metres * metres * band.to_degrees();
-    assert!((sums.area_m2 / expected - 1.0).abs() < 1e-9, "{sums:?}");
-    assert!((sums.fill_m3 / expected - 1.0).abs() < 1e-9);
+    // pyproj's `Geod(ellps="WGS84")`, along whose edges of equal latitude are 200 points.
+    let expected = 100_956_890.704;
+    assert!((sums.area_m2 / expected - 1.0).abs() < 1e-7, "{sums:?}");
+    assert!((sums.fill_m3 / expected - 1.0).abs() < 1e-7);
+    assert!((sums.fill_m3 - expected).abs() <= sums.fill_bound_m3);
+}
+
+/// Boxes whose areas PROJ's geodesics say, filled by a metre: nothing was lost, so that the bound is that of the area alone.
+#[test]
+fn volumes_are_within_their_bounds_in_every_system() {
+    const EXPECTED: &str = include_str!("../../../terrane-geo/tests/ground/expected.tsv");
+    let folder = tempfile::tempdir().unwrap();
+    for line in EXPECTED.lines().filter(|line| line.starts_with("EPSG:")) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let number = |index: usize| fields[index].parse::<f64>().unwrap();
+        let code = fields[0][5..].parse().unwrap();
+        let crs = match code {
+            4326 | 4807 => Crs::geographic(code, None),
+            _ => Crs::projected(code, None),
+        };
+        let pixel = number(6) / 40.0;
+        let corner = (number(1) - 20.0 * pixel, number(2) + 20.0 * pixel);
+        let place = Georeference::new(Affine::north_up(corner.0, corner.1, pixel), crs);
+        let file = |height: f64| {
+            let grid = Grid::new(40, 40, vec![height; 1600]);
+            file(folder.path(), grid, place.clone(), Target::Lossless)
+        };
+        let volumes = arrays(&Change::between(&file(6.0), &file(5.0), None).unwrap())
+            .report
+            .volumes;
+        let (expected, proven) = (number(7), volumes.proven.unwrap());
+        let off = (proven.fill_m3 - expected).abs();
+        assert!(off <= proven.fill_bound_m3, "{line}: {proven:?}");
+        assert!(proven.fill_bound_m3 < 1e-4 * expected, "{line}: {proven:?}");
+        let fill = volumes.fill.unwrap();
+        assert!(
+            fill.low <= expected && expected <= fill.high,
+            "{line}: {fill:?}"
+        );
+        assert!(off <= volumes.net_bound_m3.unwrap(), "{line}");
+    }
 }
 
 /// The layer of a web map, of files with gaps, which is drawn from pixels alone, and without, which is drawn from overviews too.

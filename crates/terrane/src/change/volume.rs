@@ -2,7 +2,7 @@
 //!
 //! The truth is what the rasters that the files were made from have at the pixels that both of them have. Where a decoded
 //! difference is d and cannot be off by more than b, the true one lies from d − b to d + b; what a pixel adds to fill or cut
-//! follows from that alone, and so does the sum.
+//! follows from that alone, and so does the sum. What the area of a pixel on the ellipsoid may be off widens both.
 
 /// The least and the most that something can be.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -53,12 +53,15 @@ pub struct Volumes {
     pub range_m: Option<Interval>,
     /// Sum of squares of differences.
     pub(super) squares: f64,
+    /// What an area may be off, as a part of it.
+    area_tolerance: f64,
 }
 
 impl Volumes {
-    /// Nothing yet, with a bound of differences or without.
-    pub(super) fn new(bound_m: Option<f64>) -> Self {
+    /// Nothing yet, with a bound of differences or without, and what areas may be off, as parts of them.
+    pub(super) fn new(bound_m: Option<f64>, area_tolerance: f64) -> Self {
         Self {
+            area_tolerance,
             fill: bound_m.map(|_| Interval::default()),
             cut: bound_m.map(|_| Interval::default()),
             net_bound_m3: bound_m.map(|_| 0.0),
@@ -83,16 +86,19 @@ impl Volumes {
         let Some(bound) = bound_m else {
             return;
         };
+        let tolerance = self.area_tolerance;
         let add = |interval: &mut Option<Interval>, value: f64| {
             if let Some(interval) = interval {
-                interval.low += (value - bound).max(0.0) * area_m2;
-                interval.high += (value + bound).max(0.0) * area_m2;
+                interval.low += (value - bound).max(0.0) * area_m2 * (1.0 - tolerance);
+                interval.high += (value + bound).max(0.0) * area_m2 * (1.0 + tolerance);
             }
         };
+        // Of a height and an area that both may be off.
+        let off_m3 = area_m2 * (bound + tolerance * (difference.abs() + bound));
         add(&mut self.fill, difference);
         add(&mut self.cut, -difference);
         if let Some(net_bound) = &mut self.net_bound_m3 {
-            *net_bound += bound * area_m2;
+            *net_bound += off_m3;
         }
         if let Some(proven) = &mut self.proven
             && is_proven(difference, bound)
@@ -105,7 +111,7 @@ impl Volumes {
                 (&mut proven.cut_m3, &mut proven.cut_bound_m3)
             };
             *volume += difference.abs() * area_m2;
-            *volume_bound += bound * area_m2;
+            *volume_bound += off_m3;
         }
     }
 
@@ -165,9 +171,9 @@ mod tests {
     fn the_truth_is_within_what_is_said() {
         const BOUND: f64 = 0.2;
         let decoded = [-1.0, -0.3, -0.2, -0.1, 0.0, 0.05, 0.2, 0.21, 3.0];
-        let mut volumes = Volumes::new(Some(BOUND));
+        let mut volumes = Volumes::new(Some(BOUND), 0.0);
         for difference in decoded {
-            let mut row = Volumes::new(Some(BOUND));
+            let mut row = Volumes::new(Some(BOUND), 0.0);
             row.add(difference, 2.0, Some(BOUND));
             volumes.merge(&row);
         }
@@ -195,7 +201,7 @@ mod tests {
 
     #[test]
     fn without_a_bound_nothing_is_proven() {
-        let mut volumes = Volumes::new(None);
+        let mut volumes = Volumes::new(None, 0.0);
         volumes.add(100.0, 1.0, None);
         assert_eq!(
             (volumes.fill_m3, volumes.proven, volumes.fill),

@@ -11,7 +11,7 @@ use terrane_geo::{Affine, GroundScale};
 use super::field::TokenField;
 use super::strips::Strips;
 use super::{Cells, Chain, Field, Joiner, Levels, Line, Point, Tracing};
-use crate::georeferencing::georeference;
+use crate::georeferencing::{georeference, size};
 use crate::{Error, Result};
 
 /// Cells across a block that one thread traces.
@@ -209,7 +209,7 @@ impl<'a> Part<'a> {
             None => Cells::whole(width, height),
             Some(bbox) => cells_of(&affine, (width, height), bbox)?,
         };
-        let scale = GroundScale::of(&own.crs)?;
+        let scale = GroundScale::of_raster(&own, size(terrain))?;
         let pixel_m = scale.pixel_m(&affine, (width, height));
         let has_networks = level == 0 && header.method.has_tokens();
         Ok(Self {
@@ -284,8 +284,8 @@ impl<'a> Part<'a> {
 
     fn length_m(&self, points: &[[f64; 2]]) -> f64 {
         let step = |ends: &[[f64; 2]]| {
-            let [x_m, y_m] = self.scale.at(ends[0][1]);
-            ((ends[1][0] - ends[0][0]) * x_m).hypot((ends[1][1] - ends[0][1]) * y_m)
+            let ground = self.scale.at(ends[0][0], ends[0][1]);
+            ground.length(ends[1][0] - ends[0][0], ends[1][1] - ends[0][1])
         };
         points.windows(2).map(step).sum()
     }

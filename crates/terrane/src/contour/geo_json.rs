@@ -21,6 +21,7 @@ pub(super) struct GeoJson {
     path: PathBuf,
     text: Vec<u8>,
     decimals: usize,
+    is_degrees: bool,
     /// Whether every feature is a text of its own.
     is_lines: bool,
     is_first: bool,
@@ -57,6 +58,7 @@ impl GeoJson {
             } else {
                 DECIMALS
             },
+            is_degrees,
             is_lines,
             is_first: true,
         }
@@ -71,23 +73,41 @@ impl GeoJson {
         };
         self.is_first = false;
         self.text.extend(between);
+        let parts = if self.is_degrees {
+            cut(&line.points)
+        } else {
+            vec![line.points.clone()]
+        };
+        let (kind, open, close) = match parts.len() {
+            1 => ("LineString", "", ""),
+            _ => ("MultiLineString", "[", "]"),
+        };
         let head = format!(
-            "{{\"type\":\"Feature\",\"properties\":{{\"height_m\":{:?},\"index\":{}}},\"geometry\":{{\"type\":\"LineString\",\"coordinates\":[",
+            "{{\"type\":\"Feature\",\"properties\":{{\"height_m\":{:?},\"index\":{}}},\"geometry\":{{\"type\":\"{kind}\",\"coordinates\":{open}",
             shortest(line.height),
             line.is_index
         );
         self.text.extend(head.as_bytes());
-        for (index, [x, y]) in line.points.iter().enumerate() {
-            let between = if index == 0 { "" } else { "," };
-            let decimals = self.decimals;
-            let point = format!("{between}[{x:.decimals$},{y:.decimals$}]");
-            self.text.extend(point.as_bytes());
+        for (index, part) in parts.iter().enumerate() {
+            self.text
+                .extend(if index == 0 { "[" } else { ",[" }.as_bytes());
+            self.add_points(part);
+            self.text.push(b']');
         }
-        self.text.extend(b"]}}");
+        self.text.extend(format!("{close}}}}}").as_bytes());
         if self.text.len() >= BUFFER {
             self.flush()?;
         }
         Ok(())
+    }
+
+    fn add_points(&mut self, points: &[[f64; 2]]) {
+        let decimals = self.decimals;
+        for (index, [x, y]) in points.iter().enumerate() {
+            let between = if index == 0 { "" } else { "," };
+            let point = format!("{between}[{x:.decimals$},{y:.decimals$}]");
+            self.text.extend(point.as_bytes());
+        }
     }
 
     /// Completes the file.
@@ -114,7 +134,79 @@ impl GeoJson {
     }
 }
 
+/// The parts of a line of longitudes and latitudes on this side of 180° and beyond it (RFC 7946, 3.1.9), each from −180 to
+/// 180. A step of more than half the Earth is one across that meridian.
+fn cut(points: &[[f64; 2]]) -> Vec<Vec<[f64; 2]>> {
+    let Some(&[first, _]) = points.first() else {
+        return vec![Vec::new()];
+    };
+    let mut parts = Vec::new();
+    // Whole turns that the part lies away from the map, and the point before, on the map of the part.
+    let mut turn = (first / 360.0).round() * 360.0;
+    let mut part: Vec<[f64; 2]> = Vec::new();
+    for &[x, y] in points {
+        let mut x = x - turn;
+        if let Some(&[last_x, last_y]) = part.last() {
+            let nearer = ((last_x - x) / 360.0).round() * 360.0;
+            x += nearer;
+            turn -= nearer;
+            while x.abs() > 180.0 {
+                let edge = 180_f64.copysign(x);
+                let share = (edge - last_x) / (x - last_x);
+                let crossing = last_y + (y - last_y) * share;
+                if last_x.abs() < 180.0 {
+                    part.push([edge, crossing]);
+                }
+                parts.push(std::mem::replace(&mut part, vec![[-edge, crossing]]));
+                x -= 2.0 * edge;
+                turn += 2.0 * edge;
+            }
+        }
+        if part.last() != Some(&[x, y]) || points.len() == 1 {
+            part.push([x, y]);
+        }
+    }
+    parts.push(part);
+    parts.retain(|part| part.len() > 1);
+    parts
+}
+
 /// A height as people write it: 0.3 rather than 3 × 0.1.
 pub(super) fn shortest(height: f64) -> f64 {
     (height * 1e9).round() / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_at_180_degrees_and_go_on_beyond() {
+        let near = vec![[7.0, 46.0], [7.1, 46.2], [7.0, 46.0]];
+        assert_eq!(cut(&near), [near]);
+        // Longitudes that go on, and ones that jump.
+        for east in [[180.5, 1.0], [-179.5, 1.0]] {
+            let parts = cut(&[[179.5, 0.0], east, [179.5, 2.0]]);
+            let expected = [
+                vec![[179.5, 0.0], [180.0, 0.5]],
+                vec![[-180.0, 0.5], [-179.5, 1.0], [-180.0, 1.5]],
+                vec![[180.0, 1.5], [179.5, 2.0]],
+            ];
+            assert_eq!(parts, expected);
+        }
+        // Beyond it all along, and up to it.
+        let beyond = cut(&[[180.2, 0.0], [180.4, 1.0]]);
+        assert_eq!(beyond.len(), 1);
+        assert!((beyond[0][0][0] + 179.8).abs() < 1e-9);
+        let touching = cut(&[[179.0, 0.0], [180.0, 1.0], [179.0, 2.0]]);
+        assert_eq!(touching.len(), 1);
+        let through = cut(&[[179.0, 0.0], [180.0, 1.0], [181.0, 2.0]]);
+        assert_eq!(
+            through,
+            [
+                vec![[179.0, 0.0], [180.0, 1.0]],
+                vec![[-180.0, 1.0], [-179.0, 2.0]]
+            ]
+        );
+    }
 }

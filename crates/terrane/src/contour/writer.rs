@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use terrane_codec::Terrain;
-use terrane_geo::{AtomicFile, CrsKind, Output, Projection};
+use terrane_geo::{AtomicFile, CrsKind, Output, Projection, System};
 
 use super::flat_geobuf::FlatGeobuf;
 use super::geo_json::GeoJson;
 use super::{ContourLine, Contouring};
-use crate::georeferencing::georeference;
+use crate::georeferencing::{georeference, size};
 use crate::{Error, Result};
 
 /// The system of longitudes and latitudes that GeoJSON is in.
@@ -94,8 +94,12 @@ impl Contouring {
             LineCrs::Own => (None, own_code),
             LineCrs::Epsg(code) if own_code == Some(code) => (None, own_code),
             LineCrs::Epsg(code) => {
-                let own = own_code.ok_or(Error::LinesNotOnEarth)?;
-                (Some(Projection::new(own, Some(code))?), Some(code))
+                if own.crs.is_empty() {
+                    return Err(Error::LinesNotOnEarth);
+                }
+                let from = System::of_raster(&own, size(terrain))?;
+                let projection = Projection::new(&from, &System::epsg(code)?)?;
+                (Some(projection), Some(code))
             }
         };
         let is_degrees = match (&projection, code) {

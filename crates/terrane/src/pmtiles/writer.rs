@@ -26,7 +26,9 @@ pub(crate) struct Archive {
     pub(crate) zooms: (u8, u8),
     /// West, south, east and north in degrees.
     pub(crate) bounds: [f64; 4],
-    /// The zoom of a first view.
+    /// Longitude and latitude of a first view.
+    pub(crate) centre: (f64, f64),
+    /// Its zoom.
     pub(crate) centre_zoom: u8,
     /// A JSON object.
     pub(crate) metadata: String,
@@ -170,13 +172,12 @@ impl<'a> PmtilesWriter<'a> {
             archive.zooms.1,
         ]);
         let degrees = |value: f64| ((value * 1e7).round() as i32).to_le_bytes();
-        let [west, south, east, north] = archive.bounds;
         for value in archive.bounds {
             header.extend(degrees(value));
         }
         header.push(archive.centre_zoom);
-        header.extend(degrees(f64::midpoint(west, east)));
-        header.extend(degrees(f64::midpoint(south, north)));
+        header.extend(degrees(archive.centre.0));
+        header.extend(degrees(archive.centre.1));
         header
     }
 }
@@ -207,6 +208,7 @@ mod tests {
             format: Format::Png,
             zooms: (1, 2),
             bounds: [-10.0, -20.0, 30.0, 40.0],
+            centre: (10.0, 10.0),
             centre_zoom: 1,
             metadata: "{}".into(),
         };

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::contour::{Cells, Joiner, Levels, Line, Point, Tracing, round_interval};
 
+use super::bounds::{near, turns};
 use super::error::Result;
 use super::mercator::position;
 use super::mvt::{EXTENT, Feature, Grid, vector_tile};
@@ -93,7 +94,9 @@ impl MapTiles {
                 is_index: line.number % INDEX == 0,
                 lines: Vec::new(),
             });
-            self.add_clipped(tile, scale, &line.points, &mut feature.lines);
+            for turn in turns(self.bounds(), tile) {
+                self.add_clipped(tile, turn, scale, &line.points, &mut feature.lines);
+            }
         }
         let features: Vec<Feature> = features
             .into_values()
@@ -184,20 +187,22 @@ impl MapTiles {
         Ok(lines)
     }
 
-    /// Adds the parts of a line that a tile holds, in its own units.
+    /// Adds the parts of a line that a tile holds, in its own units, with some degrees added to its longitudes.
     fn add_clipped(
         &self,
         tile: MapTile,
+        turn: f64,
         scale: f64,
         points: &[Point],
         parts: &mut Vec<Vec<[Grid; 2]>>,
     ) {
         let around = f64::from(1_u32 << tile.z) * f64::from(EXTENT);
         let corner = [tile.x, tile.y].map(|number| f64::from(number) * f64::from(EXTENT));
+        let middle = f64::midpoint(self.bounds()[0], self.bounds()[2]);
         // Rounded in the whole world, not in the tile, so that neighbours round alike.
         let place = |point: &Point| {
             let (longitude, latitude) = self.longitude_latitude(point.map(|at| at * scale))?;
-            let (u, v) = position(longitude, latitude);
+            let (u, v) = position(near(longitude, middle) + turn, latitude);
             let at = [
                 (u * around).round() - corner[0],
                 (v * around).round() - corner[1],
@@ -208,7 +213,11 @@ impl MapTiles {
         let mut before = None;
         for point in points {
             let at = place(point);
-            let clipped = before.zip(at).and_then(|(from, to)| clip(from, to, BUFFER));
+            // Around a pole a line passes from one end of the map to the other.
+            let is_jump =
+                |(from, to): &([f64; 2], [f64; 2])| (to[0] - from[0]).abs() > 0.5 * around;
+            let step = before.zip(at).filter(|step| !is_jump(step));
+            let clipped = step.and_then(|(from, to)| clip(from, to, BUFFER));
             before = at;
             let Some([from, to]) = clipped else {
                 continue;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use terrane_codec::format::ErrorBound;
 
+use super::bounds::{middle, unwrapped};
 use super::error::Result;
 use super::{Layer, Legend, MapTiles, TileRequest, legend};
 
@@ -17,6 +18,7 @@ impl MapTiles {
         let zooms = self.zooms(Layer::Height);
         let mut value = json!({
             "bounds": self.bounds(),
+            "accuracy_m": self.accuracy_m(),
             "minzoom": zooms.start(),
             "maxzoom": zooms.end(),
             "crs": self.crs().to_string(),
@@ -121,17 +123,18 @@ impl MapTiles {
 
     /// What every TileJSON says: where tiles are, and which places and zooms of a layer there are.
     fn found_at(&self, title: &str, address: &str, layer: Layer) -> Value {
-        let [west, south, east, north] = self.bounds();
+        let (longitude, latitude) = middle(self.bounds());
         let zooms = self.zooms(layer);
         json!({
             "tilejson": "3.0.0",
             "name": title,
             "scheme": "xyz",
             "tiles": [address],
-            "bounds": self.bounds(),
+            // Bounds of TileJSON do not pass 180°.
+            "bounds": unwrapped(self.bounds()),
             "center": [
-                f64::midpoint(west, east),
-                f64::midpoint(south, north),
+                longitude,
+                latitude,
                 (zooms.start() + 2).min(*zooms.end()),
             ],
             "minzoom": zooms.start(),

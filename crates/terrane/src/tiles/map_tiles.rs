@@ -6,7 +6,7 @@ use std::sync::Arc;
 use terrane_codec::format::ErrorBound;
 use terrane_codec::{InverseTransform, Sample, Terrain};
 use terrane_geo::{
-    Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource,
+    Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource, System,
 };
 
 use crate::change::bound_of;
@@ -14,6 +14,7 @@ use crate::georeferencing::georeference as georeference_of;
 use crate::query::{GroundSample, PointReport};
 
 use super::blocks::Blocks;
+use super::bounds::{bounds, overlap};
 use super::error::Result;
 use super::mercator::{degrees, position};
 use super::patch::{Patch, is_small};
@@ -125,14 +126,15 @@ impl MapTiles {
         if georeference.crs.kind() == CrsKind::Geocentric {
             return Err(TileError::Geocentric);
         }
-        let own = georeference.crs.horizontal_epsg();
-        let to_own = Projection::new(WGS_84, own)?;
-        let from_own = Projection::new(own.unwrap_or_default(), Some(WGS_84))?;
         let affine = georeference.affine();
         let inverse = InverseTransform::of(affine.numbers()).ok_or(TileError::Singular)?;
         let size = blocks.size(0);
-        let bounds = bounds(&affine, size, &from_own)?;
-        let scale = GroundScale::of(&georeference.crs)?;
+        let own = System::of_raster(georeference, size)?;
+        let earth = System::epsg(WGS_84)?;
+        let to_own = Projection::new(&earth, &own)?;
+        let from_own = Projection::new(&own, &earth)?;
+        let bounds = bounds(&affine, size, &from_own, &to_own)?;
+        let scale = GroundScale::of_raster(georeference, size)?;
         let middle = affine.apply(size.0 as f64 / 2.0, size.1 as f64 / 2.0);
         let middle = from_own.apply(middle.0, middle.1)?;
         let mut tiles = Self {
@@ -214,9 +216,14 @@ impl MapTiles {
         self.range
     }
 
-    /// West, south, east and north in degrees.
+    /// West, south, east and north in degrees; east is above 180 where the raster lies across that meridian.
     pub fn bounds(&self) -> [f64; 4] {
         self.bounds
+    }
+
+    /// How many metres the shift to WGS 84 may be off, as EPSG states it; `None` where it states nothing.
+    pub fn accuracy_m(&self) -> Option<f64> {
+        self.from_own.accuracy_m()
     }
 
     /// The zoom at which a pixel of a tile of 256 is as large as one of the raster.
@@ -304,9 +311,7 @@ impl MapTiles {
 
     /// Whether a tile and the raster have anything in common.
     fn meets(&self, tile: MapTile) -> bool {
-        let [west, south, east, north] = tile.bounds();
-        let [left, bottom, right, top] = self.bounds;
-        west <= right && east >= left && south <= top && north >= bottom
+        overlap(self.bounds, tile.bounds())
     }
 
     /// Positions of a tile's pixels in the raster, and the pixels around them.
@@ -429,59 +434,14 @@ impl MapTiles {
             return Ok(None);
         };
         let sample = self.sample(x, y, deadline)?;
-        let sample = sample.map(|sample| GroundSample::new(&sample, self.scale.at(y)));
+        let sample = sample.map(|sample| GroundSample::new(&sample, self.scale.at(x, y)));
         Ok(Some(PointReport { x, y, sample }))
     }
 
     /// The surface on the ground at a position of a patch; `None` where there is no data.
     pub(super) fn ground(&self, patch: &Patch, position: PixelPosition) -> Option<GroundSample> {
         let sample = self.inverse.sample(patch.jet(position)?);
-        let (_, y) = self.affine.apply(position[0], position[1]);
-        Some(GroundSample::new(&sample, self.scale.at(y)))
+        let (x, y) = self.affine.apply(position[0], position[1]);
+        Some(GroundSample::new(&sample, self.scale.at(x, y)))
     }
-}
-
-/// West, south, east and north of a raster in degrees.
-fn bounds(
-    affine: &Affine,
-    (width, height): (usize, usize),
-    from_own: &Projection,
-) -> Result<[f64; 4]> {
-    let mut bounds = [
-        f64::INFINITY,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-    ];
-    for step in 0..EDGE_POINTS {
-        let part = step as f64 / (EDGE_POINTS - 1) as f64;
-        let (across, down) = (part * width as f64, part * height as f64);
-        for (column, row) in [
-            (across, 0.0),
-            (across, height as f64),
-            (0.0, down),
-            (width as f64, down),
-        ] {
-            let (x, y) = affine.apply(column, row);
-            let (longitude, latitude) = from_own.apply(x, y)?;
-            bounds[0] = bounds[0].min(longitude);
-            bounds[1] = bounds[1].min(latitude);
-            bounds[2] = bounds[2].max(longitude);
-            bounds[3] = bounds[3].max(latitude);
-        }
-    }
-    let is_on_earth = bounds.iter().all(|degrees| degrees.is_finite())
-        && bounds[0] >= -181.0
-        && bounds[2] <= 181.0
-        && bounds[1] >= -90.1
-        && bounds[3] <= 90.1;
-    if !is_on_earth {
-        return Err(TileError::OutsideWorld);
-    }
-    Ok([
-        bounds[0].max(-180.0),
-        bounds[1].max(-90.0),
-        bounds[2].min(180.0),
-        bounds[3].min(90.0),
-    ])
 }

@@ -7,6 +7,7 @@
 
 mod before;
 mod blocks;
+mod bounds;
 mod cache;
 mod colour;
 mod contours;
@@ -26,6 +27,7 @@ mod simplify;
 mod warp;
 
 pub use before::Before;
+pub(crate) use bounds::{middle, parts, unwrapped};
 pub use cache::BlockCache;
 pub use colour::{Legend, legend};
 pub use deadline::Deadline;

@@ -86,12 +86,15 @@ impl MapTiles {
 
 /// Points at equal distances along a line, its ends among them.
 fn along(line: &[Degrees], count: usize) -> Vec<Degrees> {
-    let corners: Vec<Degrees> = line
-        .iter()
-        .map(|&(longitude, latitude)| {
-            position(longitude, latitude.clamp(-MAX_LATITUDE, MAX_LATITUDE))
-        })
-        .collect();
+    let mut corners: Vec<Degrees> = Vec::with_capacity(line.len());
+    for &(longitude, latitude) in line {
+        let (mut u, v) = position(longitude, latitude.clamp(-MAX_LATITUDE, MAX_LATITUDE));
+        // The short way, which may lead across 180°.
+        if let Some((last, _)) = corners.last() {
+            u += (last - u).round();
+        }
+        corners.push((u, v));
+    }
     let lengths: Vec<f64> = corners
         .windows(2)
         .map(|pair| (pair[1].0 - pair[0].0).hypot(pair[1].1 - pair[0].1))
@@ -123,6 +126,14 @@ fn along(line: &[Degrees], count: usize) -> Vec<Degrees> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_goes_the_short_way_across_180_degrees() {
+        let points = along(&[(179.9, -17.0), (-179.9, -17.0)], 3);
+        assert!((points[1].0 - 180.0).abs() < 1e-9 && (points[2].0 - 180.1).abs() < 1e-9);
+        let length = distance_m(points[0], points[2]);
+        assert!((length - 21_297.2).abs() < 10.0, "{length}");
+    }
 
     #[test]
     fn a_line_is_walked_from_end_to_end_in_equal_steps() {

@@ -4,6 +4,7 @@
 //! between them is interpolated wherever the middle of a cell agrees; other cells are divided. Cells are counted over
 //! the whole world, not over a tile, so that neighbouring tiles see the same ground.
 
+use super::bounds::overlap;
 use super::mercator::{MapTile, degrees};
 
 /// Pixels across an undivided cell.
@@ -72,8 +73,7 @@ impl Frame {
             |column: i64, row: i64| degrees(column as f64 / self.around, row as f64 / self.around);
         let (west, north) = corner(column, row);
         let (east, south) = corner(column + CELL, row + CELL);
-        let [left, bottom, right, top] = bounds;
-        west <= right && east >= left && south <= top && north >= bottom
+        overlap(bounds, [west, south, east, north])
     }
 
     fn fill(
