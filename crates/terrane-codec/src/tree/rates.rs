@@ -374,7 +374,7 @@ impl TreeEncoder<'_> {
         let own = target * 0.999 - above as f64 * 8.0 / pixels;
         if own > 0.0
             && let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))?
-            && coded.bytes() as f64 <= room
+            && coded.bytes() <= room
         {
             return Ok(Some(coded));
         }
