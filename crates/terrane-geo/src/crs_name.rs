@@ -2,7 +2,7 @@
 
 use geotiff_core::geokeys::{GEOG_ANGULAR_UNITS, PROJ_LINEAR_UNITS};
 
-use crate::geodesy::unit_m;
+use crate::geodesy::System;
 use crate::{Crs, CrsKind, HeightUnit};
 
 const DEGREE: &str = "degree";
@@ -42,7 +42,7 @@ impl Crs {
                     unit.map_or(format!("EPSG:{code}"), |unit| unit.name().into())
                 });
                 stated
-                    .or_else(|| epsg.and_then(unit_m).map(name_of))
+                    .or_else(|| System::epsg(epsg?).ok().map(|system| name_of(system.unit_m())))
                     .unwrap_or_else(|| HeightUnit::Metre.name().into())
             }
             CrsKind::Unknown => String::new(),

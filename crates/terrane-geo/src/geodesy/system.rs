@@ -199,7 +199,7 @@ impl System {
     }
 
     /// Metres in a unit of the map.
-    pub(super) fn unit_m(&self) -> f64 {
+    pub(crate) fn unit_m(&self) -> f64 {
         self.map.to_meter() * self.unit
     }
 
