@@ -42,7 +42,11 @@ impl Crs {
                     unit.map_or(format!("EPSG:{code}"), |unit| unit.name().into())
                 });
                 stated
-                    .or_else(|| System::epsg(epsg?).ok().map(|system| name_of(system.unit_m())))
+                    .or_else(|| {
+                        System::epsg(epsg?)
+                            .ok()
+                            .map(|system| name_of(system.unit_m()))
+                    })
                     .unwrap_or_else(|| HeightUnit::Metre.name().into())
             }
             CrsKind::Unknown => String::new(),

@@ -434,7 +434,7 @@ mod tests {
             let z: [f64; 9] = std::array::from_fn(|index| {
                 let (column, row) = ((index % 3) as f64 - 1.0, (index / 3) as f64 - 1.0);
                 let along = |axis: usize| column * ground.x[axis] + row * ground.y[axis];
-                500.0 - 0.5 * (east * along(0) + north * along(1))
+                -0.5 * (east * along(0) + north * along(1))
             });
             let aspect = Product::Aspect.from_neighbourhood(&z, ground);
             assert_near(aspect, 342.0, 1e-4, "grid");

@@ -9,9 +9,9 @@ use terrane_codec::parallel::by_blocks;
 use terrane_geo::derive_rows;
 use terrane_geo::{Affine, CogWriter, GroundScale, Output, Product, SampleType, Storage};
 
+use crate::Result;
 use crate::georeferencing::{affine, georeference};
 use crate::query::GroundSurface;
-use crate::{Error, Result};
 
 /// No slope, shade or curvature has this value.
 const NODATA: f64 = -9999.0;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use terrane::{Derivation, DeriveMode, Error};
+use terrane::{Derivation, DeriveMode};
 use terrane_geo::{Kind, Product};
 
 use crate::Common;

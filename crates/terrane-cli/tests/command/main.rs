@@ -15,7 +15,6 @@ mod models;
 mod outputs;
 mod overviews;
 mod paper;
-mod placing;
 mod querying;
 mod ranges;
 mod served;

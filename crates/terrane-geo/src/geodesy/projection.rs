@@ -135,9 +135,10 @@ mod tests {
             projection(4326, epsg).is_ok()
                 && !definition(epsg).is_some_and(|definition| is_in_browsers(&definition))
         });
-        // Guam, and azimuthal equidistant maps.
+        // Azimuthal equidistant maps, Guam of 1963, and a local orthographic one.
         let missing: Vec<u16> = missing.collect();
-        assert_eq!(missing, [3993]);
+        let expected = [3295, 3993, 10622].into_iter().chain(27701..=27707);
+        assert_eq!(missing, expected.collect::<Vec<u16>>());
     }
 
     /// Systems that were refused for their datum, by PROJ 9.5 without grids in the middle of their areas, and EPSG's
@@ -198,7 +199,7 @@ mod tests {
                 "{sentence}"
             );
         }
-        let error = System::of(&crate::Crs::default()).unwrap_err();
+        let error = System::of(&Crs::default()).unwrap_err();
         assert_eq!(error, GeodesyError::NoSystem);
     }
 
@@ -229,7 +230,7 @@ mod tests {
         // Web Mercator beyond its edge.
         let web = raster(3857, Affine::north_up(20_026_376.0, 1000.0, 30.0));
         let (x, _) = to(web).apply(-179.95, 0.0).unwrap();
-        assert!((x - 20_043_074.2).abs() < 0.1, "{x}");
+        assert!((x - 20_043_074.317).abs() < 1e-2, "{x}");
         let around = raster(4326, Affine::north_up(0.0, 90.0, 0.5));
         assert!((to(around).apply(-10.0, 0.0).unwrap().0 - 350.0).abs() < 1e-9);
     }

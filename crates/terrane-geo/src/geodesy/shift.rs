@@ -5,6 +5,9 @@
 //! it; where a place lies in none, the nearest is, and its accuracy is not known. Grids are taken where the environment's
 //! `PROJ_DATA` names a folder that holds them.
 
+#[cfg(all(feature = "definitions", not(target_family = "wasm")))]
+use proj4rs::nadgrids::{catalog, files::read_from_file};
+
 #[cfg(feature = "definitions")]
 use super::table::{ShiftRecord, datum};
 
@@ -81,7 +84,12 @@ fn own_grid(shift: &ShiftRecord) -> Option<&'static str> {
     let folders = std::env::var_os("PROJ_DATA")?;
     let has =
         |name: &&str| std::env::split_paths(&folders).any(|folder| folder.join(name).is_file());
-    shift.grids().find(has)
+    let found = shift.grids().find(has);
+    if found.is_some() {
+        // The library reads grids only where it is told how.
+        catalog::set_builder(read_from_file);
+    }
+    found
 }
 
 #[cfg(all(feature = "definitions", target_family = "wasm"))]

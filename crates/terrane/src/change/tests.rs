@@ -6,7 +6,8 @@ use std::sync::Arc;
 use terrane_codec::Terrain;
 use terrane_codec::format::Window;
 use terrane_geo::{
-    Affine, Crs, Existing, Georeference, Grid, Kind, MemoryRaster, Output, SampleType, Storage,
+    Affine, Crs, Existing, Georeference, Grid, GroundScale, Kind, MemoryRaster, Output, SampleType,
+    Storage,
 };
 
 use super::{Change, ChangeArrays, ChangeReport, Side, Unproven};
@@ -100,7 +101,10 @@ fn check_known_change(before: Grid, after: Grid, georeference: Georeference) -> 
         .zip(&before.heights)
         .map(|(new, old)| new - old)
         .collect();
-    let area = georeference.affine().pixel_size().powi(2);
+    let affine = georeference.affine();
+    let (x, y) = affine.apply(SIZE.0 as f64 / 2.0, SIZE.1 as f64 / 2.0);
+    let scale = GroundScale::of(&georeference.crs).unwrap().at(x, y);
+    let area = affine.pixel_size().powi(2) * scale.area();
     let bounded = Target::MaxError(BOUND);
     let old = file(folder.path(), before, georeference.clone(), bounded);
     let new = file(folder.path(), after, georeference, bounded);
@@ -132,7 +136,8 @@ fn check_known_change(before: Grid, after: Grid, georeference: Georeference) -> 
     assert!(worst > 0.05, "{worst}");
     let sums = report.volumes.proven.unwrap();
     assert!(sums.pixels > 600, "{}", sums.pixels);
-    assert_eq!(sums.area_m2, area * sums.pixels as f64);
+    let area_m2 = area * sums.pixels as f64;
+    assert!((sums.area_m2 / area_m2 - 1.0).abs() < 1e-5, "{sums:?}");
     let (fill, cut) = volumes(&truth, |index| proven[index], area);
     assert!((fill - sums.fill_m3).abs() <= sums.fill_bound_m3 && fill > 500.0 * area);
     assert!((cut - sums.cut_m3).abs() <= sums.cut_bound_m3 && cut > 500.0 * area);
@@ -204,7 +209,8 @@ fn grids_that_are_shifted_by_whole_pixels_are_one() {
         }
     }
     let sums = found.report.volumes.proven.unwrap();
-    assert_eq!((sums.fill_bound_m3, sums.cut_bound_m3), (0.0, 0.0));
+    // Areas alone may be off.
+    assert!(sums.fill_bound_m3 < 3e-5 * sums.fill_m3 && sums.cut_bound_m3 < 3e-5 * sums.cut_m3);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::error::{Result, TileError};
 use super::mercator::MapTile;
 
 /// Points along each edge of a raster that are converted to find its bounds.
-const EDGE_POINTS: usize = 65;
+const EDGE_POINTS: usize = 33;
 
 /// A turn around the Earth but for rounding.
 const TURN: f64 = 360.0 - 1e-6;

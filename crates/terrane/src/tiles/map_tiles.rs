@@ -21,8 +21,6 @@ use super::patch::{Patch, is_small};
 use super::warp::{Frame, PixelPosition};
 use super::{Before, BlockCache, Deadline, Layer, MAX_ZOOM, MapTile, TileError, TileRequest};
 
-/// Points along each edge of a raster that are converted to find its bounds.
-const EDGE_POINTS: usize = 33;
 /// At the coarsest zoom a raster is so many pixels across.
 const MIN_PIXELS: f64 = 48.0;
 /// Curvature at the end of its colours, times the side of a pixel.

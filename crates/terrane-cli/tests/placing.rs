@@ -1,6 +1,12 @@
 //! Rasters in all kinds of coordinate systems: on the ground, on the Earth, and across the meridian of 180°.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
 use std::path::Path;
+use std::process::{Command, Output as Outcome};
 
 use serde_json::Value;
 use terrane_geo::{
@@ -8,10 +14,28 @@ use terrane_geo::{
     SampleType, Storage, Window,
 };
 
-use crate::{json, stdout, terrane};
+fn terrane(folder: &Path, arguments: &[&str]) -> Outcome {
+    command(folder).args(arguments).output().unwrap()
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_terrane"));
+    command.current_dir(folder).env_remove("PROJ_DATA");
+    command
+}
+
+fn stdout(outcome: &Outcome) -> String {
+    let complaint = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success(), "{complaint}");
+    String::from_utf8(outcome.stdout.clone()).unwrap()
+}
+
+fn json(outcome: &Outcome) -> Value {
+    serde_json::from_str(&stdout(outcome)).unwrap()
+}
 
 /// What PROJ says of the ground under maps.
-const EXPECTED: &str = include_str!("../../../terrane-geo/tests/ground/expected.tsv");
+const EXPECTED: &str = include_str!("../../terrane-geo/tests/ground/expected.tsv");
 const SIDE: usize = 40;
 
 /// A raster whose heights are a function of its map coordinates.
@@ -228,11 +252,9 @@ fn grids_of_the_users_own_shift_datums() {
     stdout(&terrane(folder.path(), &["encode", "dem.tif", "dem.trn"]));
     std::fs::write(folder.path().join("BETA2007.gsb"), ntv2(-3.6, 7.2)).unwrap();
     let with_grid = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_terrane"));
-        let command = command
-            .current_dir(folder.path())
-            .env("PROJ_DATA", folder.path());
-        stdout(&command.args(arguments).output().unwrap())
+        let mut command = command(folder.path());
+        command.env("PROJ_DATA", folder.path()).args(arguments);
+        stdout(&command.output().unwrap())
     };
     // 9° east and 50° north on DHDN, by the shift of the grid.
     let at = [
