@@ -59,6 +59,10 @@ def masks():
     heights = np.zeros((3, 4))
     reader.FlatAreas(bytes.fromhex(areas), 4, 3).flatten(heights)
     assert heights.tolist() == [[412.5, 412.5, 0, 0], [412.5, 0, 0, 399.25], [0, 0, 399.25, 399.25]]
+    areas = "04 C6 07 00 00 00 00 00 00 00 C8 79 40 04 70 05 52 DF 00 00 00 00 00 F4 78 40"
+    heights = np.zeros((3, 4))
+    reader.FlatAreas(bytes.fromhex(areas), 4, 3).flatten(heights)
+    assert heights.tolist() == [[412.5, 412.5, 399.25, 399.25], [412.5, 412.5, 412.5, 399.25], [0, 0, 0, 399.25]]
 
 
 def integers():

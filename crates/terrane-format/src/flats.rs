@@ -6,6 +6,7 @@
 //! order, never needs more than six.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::bytes::{Cursor, Put};
 use crate::{Result, mask};
@@ -25,23 +26,29 @@ pub struct Flats {
 #[derive(Debug, Clone, PartialEq)]
 struct Area {
     height_m: f64,
-    /// Counted row by row; the first comes first.
-    pixels: Vec<usize>,
+    /// Its pixels, counted row by row: parts of rows, in their order.
+    runs: Vec<Range<usize>>,
 }
 
 impl Flats {
     /// The areas of a tile with the heights of what is to be flat, NaN elsewhere; `None` where there is no such pixel.
     pub fn new(heights: &[f64], width: usize) -> Option<Self> {
         let is_flat: Vec<bool> = heights.iter().map(|height| !height.is_nan()).collect();
-        let areas: Vec<Area> = areas(&is_flat, width, |a, b| heights[a] == heights[b])
-            .into_iter()
-            .map(|pixels| Area {
-                // One zero for both.
-                height_m: heights[pixels[0]] + 0.0,
-                pixels,
-            })
-            .collect();
-        let of_areas = layers_of(&touching(&areas, heights.len(), width));
+        let same = |a: usize, b: usize| heights[a] == heights[b];
+        let runs = runs(&is_flat, width, same);
+        let pairs = touching(&runs, width);
+        let areas = joined(&runs, &pairs, same);
+        let count = areas.iter().max()? + 1;
+        let mut touching = vec![BTreeSet::new(); count];
+        for [a, b] in pairs.into_iter().map(|pair| pair.map(|run| areas[run])) {
+            if a != b {
+                touching[a].insert(b);
+                touching[b].insert(a);
+            }
+        }
+        let of_areas = layers_of(&touching);
+        // One zero for both.
+        let areas = grouped(runs, &areas, |pixel| heights[pixel] + 0.0);
         let mut layers = vec![Vec::new(); of_areas.iter().max()? + 1];
         for (area, layer) in areas.into_iter().zip(of_areas) {
             layers[layer].push(area);
@@ -60,8 +67,8 @@ impl Flats {
     #[must_use]
     pub fn missed_by(&self, decoded: &[f64], is_same: impl Fn(f64, f64) -> bool) -> Option<Self> {
         let is_missed = |area: &&Area| {
-            let mut decoded = area.pixels.iter().map(|&pixel| decoded[pixel]);
-            decoded.any(|decoded| !is_same(decoded, area.height_m))
+            let mut decoded = area.runs.iter().flat_map(|run| &decoded[run.clone()]);
+            decoded.any(|&decoded| !is_same(decoded, area.height_m))
         };
         let layers = self.layers.iter();
         let layers: Vec<Vec<Area>> = layers
@@ -76,17 +83,17 @@ impl Flats {
 
     /// Makes what is said of the areas' pixels not a number.
     pub fn clear(&self, values: &mut [f64]) {
-        for &pixel in self.areas().flat_map(|area| &area.pixels) {
-            values[pixel] = f64::NAN;
+        for run in self.areas().flat_map(|area| &area.runs) {
+            values[run.clone()].fill(f64::NAN);
         }
     }
 
     /// Gives the areas their heights.
     pub fn apply(&self, heights: &mut [f64]) {
         for area in self.areas() {
-            for &pixel in &area.pixels {
-                if let Some(value) = heights.get_mut(pixel) {
-                    *value = area.height_m;
+            for run in &area.runs {
+                if let Some(heights) = heights.get_mut(run.clone()) {
+                    heights.fill(area.height_m);
                 }
             }
         }
@@ -97,8 +104,8 @@ impl Flats {
         let mut bytes = Vec::new();
         for layer in &self.layers {
             let mut mask = vec![false; self.pixels];
-            for &pixel in layer.iter().flat_map(|area| &area.pixels) {
-                mask[pixel] = true;
+            for run in layer.iter().flat_map(|area| &area.runs) {
+                mask[run.clone()].fill(true);
             }
             bytes.put_block(&mask::encode(&mask, width, None));
             for area in layer {
@@ -116,13 +123,12 @@ impl Flats {
                 return Err(cursor.malformed("more than six layers"));
             }
             let mask = mask::decode(cursor.block()?, width, height, None)?;
-            let layer = areas(&mask, width, |_, _| true)
-                .into_iter()
-                .map(|pixels| {
-                    let height_m = cursor.f64()?;
-                    Ok(Area { height_m, pixels })
-                })
-                .collect::<Result<Vec<Area>>>()?;
+            let runs = runs(&mask, width, |_, _| true);
+            let areas = joined(&runs, &touching(&runs, width), |_, _| true);
+            let mut layer = grouped(runs, &areas, |_| 0.0);
+            for area in &mut layer {
+                area.height_m = cursor.f64()?;
+            }
             if layer.is_empty() {
                 return Err(cursor.malformed("a layer has no area"));
             }
@@ -138,61 +144,90 @@ impl Flats {
     }
 }
 
-/// The pixels above, left, right and below of a pixel.
-fn neighbours(pixel: usize, width: usize, count: usize) -> impl Iterator<Item = usize> {
-    let column = pixel % width;
-    [
-        pixel.checked_sub(width),
-        (column > 0).then(|| pixel - 1),
-        (column + 1 < width).then(|| pixel + 1),
-        Some(pixel + width).filter(|&below| below < count),
-    ]
-    .into_iter()
-    .flatten()
+/// The pixels of a mask as parts of rows that are alike.
+fn runs(mask: &[bool], width: usize, alike: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for pixel in (0..mask.len()).filter(|&pixel| mask[pixel]) {
+        match runs.last_mut() {
+            Some(run) if run.end == pixel && pixel % width > 0 && alike(pixel - 1, pixel) => {
+                run.end += 1;
+            }
+            _ => runs.push(pixel..pixel + 1),
+        }
+    }
+    runs
 }
 
-/// The areas of a mask in the order of their first pixels: pixels that hang together and are alike.
-fn areas(mask: &[bool], width: usize, alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    let mut seen: Vec<bool> = mask.iter().map(|&inside| !inside).collect();
-    let mut areas = Vec::new();
-    for start in 0..mask.len() {
-        if seen[start] {
-            continue;
+/// Which runs touch: one after another in a row, and one below another.
+fn touching(runs: &[Range<usize>], width: usize) -> Vec<[usize; 2]> {
+    let mut pairs = Vec::new();
+    let mut below = 0;
+    for (index, run) in runs.iter().enumerate() {
+        let next = runs.get(index + 1);
+        if next.is_some_and(|next| next.start == run.end && run.end % width > 0) {
+            pairs.push([index, index + 1]);
         }
-        let mut area = vec![start];
-        seen[start] = true;
-        let mut next = 0;
-        while let Some(&pixel) = area.get(next) {
-            next += 1;
-            for other in neighbours(pixel, width, mask.len()) {
-                if !seen[other] && alike(pixel, other) {
-                    seen[other] = true;
-                    area.push(other);
-                }
-            }
+        let place = run.start + width..run.end + width;
+        while runs
+            .get(below)
+            .is_some_and(|other| other.end <= place.start)
+        {
+            below += 1;
         }
-        areas.push(area);
+        let others = (below..runs.len()).take_while(|&other| runs[other].start < place.end);
+        pairs.extend(others.map(|other| [index, other]));
+    }
+    pairs
+}
+
+/// The number of each run's area, in the order of their first pixels: runs that touch and are alike.
+fn joined(
+    runs: &[Range<usize>],
+    pairs: &[[usize; 2]],
+    alike: impl Fn(usize, usize) -> bool,
+) -> Vec<usize> {
+    // An earlier run of the same area, or the run itself.
+    let mut before: Vec<usize> = (0..runs.len()).collect();
+    let first = |before: &mut [usize], mut run: usize| {
+        while before[run] != run {
+            before[run] = before[before[run]];
+            run = before[run];
+        }
+        run
+    };
+    for &[a, b] in pairs {
+        if alike(runs[a].start, runs[b].start) {
+            let [a, b] = [a, b].map(|run| first(&mut before, run));
+            before[a.max(b)] = a.min(b);
+        }
+    }
+    let mut areas: Vec<usize> = Vec::with_capacity(runs.len());
+    let mut count = 0;
+    for run in 0..runs.len() {
+        let first = first(&mut before, run);
+        if first == run {
+            areas.push(count);
+            count += 1;
+        } else {
+            areas.push(areas[first]);
+        }
     }
     areas
 }
 
-/// Which areas touch each area of a tile of so many pixels.
-fn touching(areas: &[Area], pixels: usize, width: usize) -> Vec<BTreeSet<usize>> {
-    let mut numbers = vec![usize::MAX; pixels];
-    for (number, area) in areas.iter().enumerate() {
-        for &pixel in &area.pixels {
-            numbers[pixel] = number;
+/// The areas of runs, whose heights are those of their first pixels.
+fn grouped(runs: Vec<Range<usize>>, areas: &[usize], height_m: impl Fn(usize) -> f64) -> Vec<Area> {
+    let mut grouped: Vec<Area> = Vec::new();
+    for (run, &area) in runs.into_iter().zip(areas) {
+        if area == grouped.len() {
+            grouped.push(Area {
+                height_m: height_m(run.start),
+                runs: Vec::new(),
+            });
         }
+        grouped[area].runs.push(run);
     }
-    let others = |(number, area): (usize, &Area)| {
-        let pixels = area.pixels.iter();
-        let others = pixels.flat_map(|&pixel| neighbours(pixel, width, numbers.len()));
-        let others = others.map(|pixel| numbers[pixel]);
-        others
-            .filter(|&other| other != usize::MAX && other != number)
-            .collect()
-    };
-    areas.iter().enumerate().map(others).collect()
+    grouped
 }
 
 /// A layer for each area, another than those of the areas that touch it.
@@ -312,6 +347,26 @@ mod tests {
                 assert_eq!(laid, heights);
             }
         }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_specification() {
+        let [a, b, none] = [412.5, 399.25, f64::NAN];
+        let apart = [a, a, none, none, a, none, none, b, none, none, b, b];
+        let touching = [a, a, b, b, a, a, a, b, none, none, none, b];
+        let hex = |heights: &[f64]| {
+            let bytes = Flats::new(heights, 4).unwrap().to_bytes(4);
+            let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            bytes.join(" ")
+        };
+        assert_eq!(
+            hex(&apart),
+            "04 B6 01 00 00 00 00 00 00 00 C8 79 40 00 00 00 00 00 F4 78 40"
+        );
+        assert_eq!(
+            hex(&touching),
+            "04 C6 07 00 00 00 00 00 00 00 C8 79 40 04 70 05 52 DF 00 00 00 00 00 F4 78 40"
+        );
     }
 
     #[test]

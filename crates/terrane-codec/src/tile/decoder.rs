@@ -9,7 +9,7 @@ use crate::model::FileModel;
 use crate::tree::Place;
 
 /// Memory that decoding takes per pixel of a tile beside what the model sees of it, as measured.
-const DECODING_BYTES: u64 = 52;
+const DECODING_BYTES: u64 = 60;
 
 /// Decodes the tiles of a file.
 #[derive(Debug, Clone)]

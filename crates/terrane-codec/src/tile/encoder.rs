@@ -213,14 +213,15 @@ impl TileEncoder {
             return self.rate;
         }
         let factor = portable::exp2(f64::from(first) / 2.0);
+        let least_m = || 2.0 * self.overview_bound(heights, 0.0, first);
         match self.rate {
             Rate::MaxError(bound) => {
                 Rate::Step(2.0 * self.overview_bound(heights, bound * factor, first))
             }
-            Rate::Lossless => Rate::Step(2.0 * self.overview_bound(heights, 0.0, first)),
-            // What comes near the error of a target.
-            Rate::Rmse(target) => Rate::Step(3.0 * target * factor),
-            Rate::Step(step_m) => Rate::Step(step_m * factor),
+            Rate::Lossless => Rate::Step(least_m()),
+            // What comes near the error of a target, and no finer than overviews of a file without loss.
+            Rate::Rmse(target) => Rate::Step((3.0 * target * factor).max(least_m())),
+            Rate::Step(step_m) => Rate::Step((step_m * factor).max(least_m())),
             rate => rate,
         }
     }
@@ -269,6 +270,18 @@ impl TileEncoder {
         ENCODING_BYTES * (side * side) as u64 + model.map_or(0, |model| model.working_bytes(side))
     }
 
+    /// The encoder of an overview of a file without loss.
+    pub(crate) fn of_lossless_overview(&self, level: u8) -> Self {
+        let rate = Rate::Overview {
+            bound_m: 0.0,
+            level,
+        };
+        Self {
+            rate,
+            ..self.clone()
+        }
+    }
+
     /// The encoder of an overview: an error bound holds for full resolution, and an overview may be as much coarser in
     /// height as its pixels are larger. Otherwise overviews take half of a file.
     #[must_use]
@@ -280,10 +293,7 @@ impl TileEncoder {
                 bound_m: bound * factor,
                 level,
             },
-            Rate::Lossless => Rate::Overview {
-                bound_m: 0.0,
-                level,
-            },
+            Rate::Lossless => return self.of_lossless_overview(level),
             Rate::Rmse(target) => Rate::Rmse(target * factor),
             Rate::Step(step_m) => Rate::Step(step_m * factor),
             rate @ (Rate::Tokens | Rate::Bpp(_) | Rate::Overview { .. }) => rate,

@@ -11,6 +11,9 @@ use crate::fill::fill;
 /// Integers beyond this do not count all steps as 64-bit floats.
 const MAX_STEPS: f64 = 2_251_799_813_685_248.0;
 
+/// Bytes of origin and step.
+pub(crate) const SCALE_BYTES: f64 = 16.0;
+
 impl TileEncoder {
     /// The coarsest step of integers that gives the rate.
     pub(crate) fn integer_step(&self, tile: &TileHeights, rate: Rate) -> f64 {
@@ -26,14 +29,17 @@ impl TileEncoder {
                 .unwrap_or(max.max(1.0))
                 .max(exact()),
             Rate::Bpp(target) => {
+                // Where there is room for all heights as they are, nothing is lost: a finer step only takes more.
                 let all = target * tile.heights.len() as f64 / 8.0;
                 let own = exact();
                 let is_room = |step| self.encode_integers(tile, step).bytes(tile) as f64 <= all;
-                // Where there is room for all heights as they are, nothing is lost: a finer step only takes more.
                 if own > 0.0 && is_room(own) {
                     return own;
                 }
-                let budget = all - tile.water_bytes();
+                // All but the integers, whatever their step.
+                let other = self.encode_integers(tile, f64::MAX).record(tile, None);
+                let other = other.map_or(0, |record| record.len() as u64 - record.parts().layer);
+                let budget = all - other as f64 - SCALE_BYTES;
                 step_for_bytes(tile, &tile.heights, Prediction::Median, (budget, max))
                     .unwrap_or(max.max(1.0))
             }
@@ -72,7 +78,7 @@ impl TileEncoder {
         let step_m = self.integer_step(tile, rate);
         let mut best = self.encode_integers(tile, step_m);
         let own = self.integer_step(tile, Rate::Lossless);
-        if own != step_m && (own > 0.0 || step_m < 4.0 * self.float_step(tile)) {
+        if own != step_m && (own > 0.0 || step_m < 4.0 * self.float_step(tile.max_abs())) {
             let exact = self.encode_integers(tile, own);
             if exact.bytes(tile) <= best.bytes(tile) {
                 best = exact;
@@ -87,14 +93,14 @@ impl TileEncoder {
         }
     }
 
-    /// Metres from the largest height to the next float of the source: where steps are much longer, bits are too.
-    fn float_step(&self, tile: &TileHeights) -> f64 {
+    /// Metres from a height to the next float of the source: where steps are much longer, bits are too.
+    pub(crate) fn float_step(&self, height: f64) -> f64 {
         let part = if self.is_f32 {
             f64::from(f32::EPSILON)
         } else {
             f64::EPSILON
         };
-        tile.max_abs() * part
+        height * part
     }
 
     /// Steps of integers that are worth a try: the coarsest, and the source's own where it is hardly finer.

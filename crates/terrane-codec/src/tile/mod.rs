@@ -20,7 +20,7 @@ pub(crate) use encoder::{Candidate, FLOAT_MARGIN};
 pub use encoder::{CodedTile, Rate, TileEncoder};
 pub use heights::exact_step;
 pub(crate) use heights::{TileHeights, range};
-pub(crate) use integers::round_to_f32;
+pub(crate) use integers::{SCALE_BYTES, round_to_f32};
 pub use tokens::TokenTile;
 
 use crate::Error;

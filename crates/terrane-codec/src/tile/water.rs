@@ -5,16 +5,17 @@ use terrane_format::Flats;
 use super::encoder::{Candidate, Rate, TileEncoder};
 use super::heights::{STEPS_M, TileHeights};
 
-/// How far two products of the same decimal are apart at most, as a part of it.
-const PRODUCTS: f64 = 4.0 * f64::EPSILON;
-
 /// The water of a tile.
 #[derive(Debug, Clone)]
 pub(crate) struct Water {
     flats: Flats,
-    /// By what part of its height decoded water may differ: by the last bits of decimals, where the source rounds them
-    /// to 32 bits, and by nothing else.
-    near: f64,
+    /// Whether heights are the same that are so in 32 bits.
+    is_f32: bool,
+}
+
+/// Whether heights are the same as the source stores them.
+fn is_same(a: f64, b: f64, is_f32: bool) -> bool {
+    a == b || is_f32 && a as f32 == b as f32
 }
 
 impl TileEncoder {
@@ -45,9 +46,17 @@ impl TileEncoder {
                 }
             })
             .collect();
-        let near = if self.is_f32 { PRODUCTS } else { 0.0 };
         let flats = Flats::new(&heights, tile.window.width)?;
-        Some(Water { flats, near })
+        let is_f32 = self.is_f32;
+        Some(Water { flats, is_f32 })
+    }
+
+    /// Whether a decoded height is that of flat ground.
+    pub(crate) fn is_flat_height(&self, decoded: f64, height: f64) -> bool {
+        match self.rate {
+            Rate::Lossless => decoded.to_bits() == height.to_bits(),
+            _ => is_same(decoded, height, self.is_f32),
+        }
     }
 }
 
@@ -79,8 +88,7 @@ impl Candidate {
     /// Gives water its height, where it has another.
     pub(crate) fn flatten(&mut self, tile: &TileHeights) {
         self.flats = tile.water.as_ref().and_then(|water| {
-            let is_same =
-                |decoded: f64, height: f64| (decoded - height).abs() <= water.near * height.abs();
+            let is_same = |decoded, height| is_same(decoded, height, water.is_f32);
             water.flats.missed_by(&self.heights, is_same)
         });
         if let Some(flats) = &self.flats {

@@ -16,7 +16,7 @@ use crate::fill::fill;
 use crate::measured::Measured;
 use crate::model::FileModel;
 use crate::parallel::in_parallel;
-use crate::tile::{Candidate, Tile, TileEncoder, TileHeights, range};
+use crate::tile::{Candidate, Rate, Tile, TileEncoder, TileHeights, range};
 
 /// A tile, ready to be written.
 #[derive(Debug, Clone, Default)]
@@ -299,11 +299,22 @@ impl TreeEncoder<'_> {
                     return Ok((CodedTile::empty(), None));
                 };
                 let encoder = self.encoder.for_level(tile.level);
-                let candidate = if is_tree {
+                let mut candidate = if is_tree {
                     encoder.integers_alone(&heights)
                 } else {
                     encoder.candidate(&heights)?
                 };
+                if tile.level > 0
+                    && self.encoder.rate != Rate::Lossless
+                    && matches!(candidate.layer, Some(Layer::Integers(_)))
+                {
+                    // No overview needs more than one of a file without loss.
+                    let enough = self.encoder.of_lossless_overview(tile.level);
+                    let enough = enough.integers_alone(&heights);
+                    if enough.bytes(&heights) < candidate.bytes(&heights) {
+                        candidate = enough;
+                    }
+                }
                 let parent = parent_of(self.pyramid, tile, &above).filter(|_| is_tree);
                 let place = Place::of(self.pyramid, tile)?;
                 let mask = parent.map(|parent| parent.mask(&place));

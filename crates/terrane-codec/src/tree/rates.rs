@@ -12,7 +12,7 @@ use crate::Error;
 use crate::measured::Measured;
 use crate::portable;
 use crate::step_search::{Slope, StepSearch};
-use crate::tile::{Candidate, FLOAT_MARGIN, Rate, TileHeights, residual};
+use crate::tile::{Candidate, FLOAT_MARGIN, Rate, SCALE_BYTES, TileHeights, residual};
 
 /// How often a step is tried.
 const MAX_TRIES: usize = 9;
@@ -22,6 +22,8 @@ const BOUND_STEP: f64 = 2.6;
 const ROUNDED_BPP: f64 = 1.7;
 /// What heights without loss take at the least, as a part of what prediction from neighbours takes.
 const LEAST_LOSSLESS: f64 = 0.6;
+/// Floats without a step are worth a try as they are where a bound is below so many steps from one to the next.
+const FLOATS: f64 = 64.0;
 /// The longest step of a tile, in 16ths more than its tree's.
 const MAX_COARSER: u16 = 16 * 63;
 /// How much shorter the step of a tree is than one for all of it, so that its tiles find theirs above it.
@@ -78,7 +80,7 @@ impl TreeEncoder<'_> {
             Rate::Bpp(target) => self.bpp(source, target)?,
             Rate::Tokens | Rate::Overview { .. } => None,
         };
-        let bytes = coded.as_ref().map_or(0, CodedTree::bytes);
+        let bytes = coded.as_ref().map_or(usize::MAX, CodedTree::bytes);
         if first > 0 || !self.may_be_shorter(source, bytes)? {
             return Ok(coded);
         }
@@ -226,7 +228,8 @@ impl TreeEncoder<'_> {
         let bytes = best.as_ref().map_or(usize::MAX, CodedTree::bytes);
         // A source that is as coarse as its bound is shortest as it is: rounding to another step adds noise.
         let own = self.own_step(source)?;
-        let tries_exact = own >= within || self.may_be_shorter(source, bytes)?;
+        let is_fine = own > 0.0 || within < FLOATS * self.encoder.float_step(max);
+        let tries_exact = own >= within || is_fine && self.may_be_shorter(source, bytes)?;
         let pixels = source.valid().count();
         if bytes as f64 * 8.0 > ROUNDED_BPP * pixels as f64 && own != 2.0 * within {
             best = shorter(best, self.rounded(source, 2.0 * within, leaves)?);
@@ -246,12 +249,19 @@ impl TreeEncoder<'_> {
     fn may_be_shorter(&self, source: &TreeSource, bytes: usize) -> Result<bool, Error> {
         let mut sum = 0.0;
         for tile in source.tiles(0) {
-            if let Some(heights) = source.tile(tile)? {
+            // A tile of one height takes next to nothing.
+            let heights = source.tile(tile)?;
+            if let Some(heights) = heights.filter(|heights| heights.flat().is_none()) {
                 let step_m = self.encoder.integer_step(&heights, Rate::Lossless);
                 let integers = self.encoder.encode_integers(&heights, step_m);
-                // Without a step, there is nothing but the bits of heights.
-                let least = if step_m > 0.0 { LEAST_LOSSLESS } else { 1.0 };
-                sum += least * integers.bytes(&heights) as f64;
+                let record = integers.record(&heights, None);
+                let layer = record.map_or(0, |record| record.parts().layer) as f64;
+                sum += if step_m > 0.0 {
+                    LEAST_LOSSLESS * (layer - SCALE_BYTES)
+                } else {
+                    // Without a step, there is nothing but the bits of heights.
+                    layer
+                };
                 if sum > bytes as f64 {
                     return Ok(false);
                 }
@@ -502,7 +512,7 @@ impl TreeEncoder<'_> {
             let level = self.encoder.flat_height(height);
             let is_flat = heights
                 .valid(&coded.heights)
-                .all(|decoded| decoded.to_bits() == level.to_bits());
+                .all(|decoded| self.encoder.is_flat_height(decoded, level));
             let flat = finish(&self.encoder.encode_flat(heights, height));
             let own = finish(&coded);
             return if is_flat && own.bytes() < flat.bytes() {

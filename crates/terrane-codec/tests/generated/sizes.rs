@@ -1,4 +1,5 @@
-//! What is lost saves bytes: no file with an error is longer than the one without.
+//! What is lost saves bytes: no file with an error is longer than the one without. Bounds are above half of what separates a
+//! float of 32 bits from the next: below that, a bound on decimals asks for more than a lossless file of floats holds.
 
 use proptest::prelude::*;
 use terrane_codec::{Profile, Rate};
@@ -9,7 +10,7 @@ use crate::recipe::{Codec, Gaps, Ground, Recipe, levels, open};
 fn rates() -> impl Strategy<Value = Rate> {
     let of = |values: &'static [f64]| prop::sample::select(values);
     prop_oneof![
-        5 => of(&[2.0, 1.0, 0.5, 0.1, 0.01, 0.001, 1e-4, 1e-5]).prop_map(Rate::MaxError),
+        5 => of(&[2.0, 1.0, 0.5, 0.1, 0.01, 0.001, 1e-4]).prop_map(Rate::MaxError),
         1 => of(&[1.0, 0.01, 1e-4]).prop_map(Rate::Rmse),
         1 => of(&[100.0, 30.0, 8.0]).prop_map(Rate::Bpp),
         2 => of(&[2.0, 0.3, 0.01, 1e-4]).prop_map(Rate::Step),
@@ -85,8 +86,10 @@ fn types_of_sources_stay_where_nothing_is_lost() {
             };
             let wrong = beside_lossless(recipe);
             assert_eq!(wrong, None, "{codec:?} {ground:?} {rate:?}");
-            if matches!(ground, Ground::Counts | Ground::WholeMetres) && rate != Rate::MaxError(2.0)
-            {
+            // A wavelet may take fewer bytes with half a metre to lose.
+            let is_whole = ground == Ground::Counts
+                || ground == Ground::WholeMetres && codec == Codec::Integers;
+            if is_whole && rate != Rate::MaxError(2.0) {
                 // Then a decoded raster has the source's type.
                 let terrain = open(&made(&recipe).unwrap());
                 assert_eq!(
