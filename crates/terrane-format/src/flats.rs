@@ -251,9 +251,8 @@ fn layers_of(touching: &[BTreeSet<usize>]) -> Vec<usize> {
     let mut layers = vec![usize::MAX; left.len()];
     for &area in free.iter().rev() {
         let taken: BTreeSet<usize> = touching[area].iter().map(|&other| layers[other]).collect();
-        layers[area] = (0..)
-            .find(|layer| !taken.contains(layer))
-            .unwrap_or_default();
+        let other = |layer: &usize| !taken.contains(layer);
+        layers[area] = (0..MAX_LAYERS).find(other).unwrap_or_default();
     }
     layers
 }

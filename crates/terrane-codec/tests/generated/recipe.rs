@@ -213,7 +213,6 @@ impl Recipe {
             Ground::Flat => 12.5,
             Ground::WholeMetres => (hills * 3.0).round() - 1000.0,
             Ground::Centimetres => float((hills * 100.0).round() * 0.01),
-            Ground::Hills => float(hills),
             Ground::Noise => float((rough - 0.5) * 4000.0),
             Ground::Counts => 2_147_483_648.0 + (hills * 40.0).round(),
             Ground::Huge => float(hills * 1e7),
@@ -221,7 +220,7 @@ impl Recipe {
             Ground::Doubles => hills / 3.0,
             // Terraced ponds, each right above the next, below slopes.
             Ground::Lakes if hills < 407.0 => float((hills / 5.0).floor() * 5.0 + 0.3),
-            Ground::Lakes => float(hills),
+            Ground::Hills | Ground::Lakes => float(hills),
             Ground::Sea if hills < 401.0 => -0.0,
             Ground::Terraces | Ground::Sea => float(hills.floor()),
             Ground::Odd => [
