@@ -374,21 +374,25 @@ impl TreeEncoder<'_> {
         if is_alone {
             return Ok(Some(coded));
         }
-        let step_m = first / FINER;
-        let Some(finer) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
-            return Ok(Some(coded));
-        };
-        let above = finer.tiles.len() - finest_tiles(source);
-        let above: usize = finer.tiles[..above].iter().map(CodedTile::bytes).sum();
-        // The finest tiles end below what they aim at, by up to one of the steps that they can have.
-        let own = target * 0.999 - above as f64 * 8.0 / pixels;
-        if own > 0.0
-            && let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))?
-            && coded.bytes() <= room
-        {
-            return Ok(Some(coded));
+        // The finer the tree's step is, the more tiles find theirs above it, and the less the tiles above leave to them.
+        let finer: f64 = FINER;
+        for finer in [finer, finer.sqrt(), finer.sqrt().sqrt()] {
+            let step_m = first / finer;
+            let Some(free) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
+                continue;
+            };
+            let above = free.tiles.len() - finest_tiles(source);
+            let above: usize = free.tiles[..above].iter().map(CodedTile::bytes).sum();
+            // The finest tiles end below what they aim at, by up to a hundredth.
+            let own = target * 0.999 - above as f64 * 8.0 / pixels;
+            if own > 0.0
+                && let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))?
+                && coded.bytes() <= room
+            {
+                return Ok(Some(coded));
+            }
         }
-        // The tiles above leave too little for the finest ones: one step for all.
+        // One step for all.
         let found = self.search(source, (first, aim, slope), 0.009, bpp)?;
         Ok(found.map(|(_, coded)| coded))
     }
