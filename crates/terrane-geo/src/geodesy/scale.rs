@@ -509,19 +509,16 @@ mod tests {
     fn pixels_of_a_near_map_are_taken_as_its_own() {
         for place in places() {
             let scale = GroundScale::of_pixels(&around(&place), (100, 100)).unwrap();
-            let far = [
-                "EPSG:4326",
-                "EPSG:3857",
-                "EPSG:6933",
-                "EPSG:4087",
-                "EPSG:4807",
-            ];
-            let is_far = far.contains(&place.name) || place.lengths[0] > 1.01;
-            // At the equator maps of the world are near their ellipsoid.
-            let is_equator = place.lengths[..2]
-                .iter()
-                .all(|length| (length - 1.0).abs() < 0.01);
-            assert_eq!(scale.is_constant(), !is_far || is_equator, "{}", place.name);
+            let [x_m, y_m, cosine] = place.lengths;
+            let unit_m = if place.name == "EPSG:2263" {
+                0.3048
+            } else {
+                1.0
+            };
+            let is_near = [x_m / unit_m, y_m / unit_m, 1.0 + cosine]
+                .into_iter()
+                .all(|part| (part - 1.0).abs() < 0.01);
+            assert_eq!(scale.is_constant(), is_near, "{}", place.name);
         }
     }
 
