@@ -130,7 +130,7 @@ fn text(reader: &Reader, bound: &str) -> String {
     let [across, down] = georeference.affine().pixel_sides();
     line("pixel", format!("{across} x {down} {unit}"));
     line(
-        "on the Earth",
+        "placed",
         match placement(header) {
             Ok(Some(metres)) => format!("WGS 84 within {metres} m"),
             Ok(None) => "WGS 84, within an accuracy that is not stated".to_owned(),

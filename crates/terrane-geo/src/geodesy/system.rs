@@ -127,9 +127,12 @@ impl System {
                 reason: error.to_string(),
             })
         };
-        let datum = Datum::parse(definition);
+        let mut datum = Datum::parse(definition);
         let (equator_m, pole_m) =
             proj(&format!("+proj=longlat {}", datum.figure))?.ellipse_parameters();
+        if datum.stated.is_none() && is_as_wgs_84(equator_m, pole_m) {
+            datum = Datum::wgs_84();
+        }
         let is_repeating =
             parameter(definition, "+proj=").is_some_and(|name| REPEATING.contains(&name));
         let is_of_map = |part: &&str| {
@@ -287,7 +290,25 @@ pub(super) fn refused(x: f64, y: f64, error: &proj4rs::errors::Error) -> Geodesy
     }
 }
 
+/// Whether what is known of a datum is that its ellipsoid is a modern one, or a sphere, on which places are those of WGS 84.
+fn is_as_wgs_84(equator_m: f64, pole_m: f64) -> bool {
+    let is_modern = (equator_m - 6_378_137.0).abs() < 0.1 && (pole_m - 6_356_752.3).abs() < 0.1;
+    is_modern || equator_m == pole_m
+}
+
 impl Datum {
+    /// Longitudes and latitudes that count as those of WGS 84.
+    fn wgs_84() -> Self {
+        Self {
+            code: None,
+            figure: "+ellps=WGS84".into(),
+            stated: Some(Shift {
+                text: NO_SHIFT.into(),
+                accuracy_m: None,
+            }),
+        }
+    }
+
     /// One of EPSG's, whose shift is chosen where it is used.
     #[cfg(feature = "definitions")]
     pub(super) fn of_code(code: u16, figure: &str) -> Self {
@@ -316,11 +337,7 @@ impl Datum {
         };
         if parameter(definition, "+nadgrids=@null").is_some() {
             // A map on a sphere of its own, of places on WGS 84.
-            return Self {
-                code: None,
-                figure: "+ellps=WGS84".into(),
-                stated: stated(NO_SHIFT),
-            };
+            return Self::wgs_84();
         }
         let is_figure = |part: &&str| FIGURE.iter().any(|key| part.starts_with(key));
         let is_shift =
@@ -328,12 +345,10 @@ impl Datum {
         let mut parts = definition.split_whitespace();
         let figure: Vec<&str> = definition.split_whitespace().filter(is_figure).collect();
         let figure = figure.join(" ");
-        let is_modern = figure.contains("=GRS80") || figure.contains("=WGS84");
         let stated = match parts.find(is_shift) {
             Some(shift) => stated(shift),
             // A datum with a name has its shift with it.
             None if figure.contains("+datum=") => stated(""),
-            None if is_modern => stated(NO_SHIFT),
             None => None,
         };
         Self {
