@@ -8,7 +8,7 @@ use crate::{address, serve, succeeds};
 fn files_keep_their_order_and_have_an_attribution() {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| succeeds(folder.path(), arguments);
-    run(&["generate", "dem.tif", "--size", "60x50"]);
+    run(&["generate", "dem.tif", "--size", "96x80"]);
     run(&["encode", "dem.tif", "dem.trn", "--method", "integers"]);
     let files = ["2024=dem.trn", "alps=dem.trn", "2019=dem.trn"];
     let text = "© A & B <img src=x>";
