@@ -174,7 +174,7 @@ fn info_says_how_near_a_file_is_to_wgs_84() {
     }
 }
 
-/// A grid of shifts in the format NTv2, of as many seconds northwards and eastwards everywhere in Germany.
+/// A grid of shifts in the format `NTv2`, of as many seconds northwards and eastwards everywhere in Germany.
 fn ntv2(north: f32, east: f32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut add = |key: &str, value: [u8; 8]| {

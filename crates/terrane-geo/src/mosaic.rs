@@ -63,7 +63,7 @@ impl Mosaic {
         for path in paths {
             let raster = GeoTiff::open_with(path.as_ref(), options)?;
             let info = raster.info().clone();
-            states.push(OnceLock::from(raster.states().to_vec()));
+            states.push(OnceLock::from(raster.states().clone()));
             notes.extend_from_slice(raster.notes());
             let anchor = first.get_or_insert_with(|| info.clone());
             offsets.push((
@@ -197,7 +197,7 @@ impl Pieces {
                 check_states(state)?;
             }
             let raster = Arc::new(GeoTiff::open_with(path, &self.options)?);
-            if self.states[index].get_or_init(|| raster.states().to_vec()) != raster.states() {
+            if self.states[index].get_or_init(|| raster.states().clone()) != raster.states() {
                 return Err(Error::Changed { path: path.clone() });
             }
             if open.len() >= OPEN_FILES {

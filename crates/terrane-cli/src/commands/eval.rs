@@ -18,7 +18,7 @@ use crate::output::{print, print_json, table};
 ///
 /// PSNR takes a tile's own range as its peak; gradients are in metres per pixel, Laplacians in metres per pixel²;
 /// derivatives are analytic for methods of sines and finite differences for the others. Values are means over tiles. With --json also by
-/// finite differences for all, beside those of the ground itself ("summary_of_zero"), and for every raster.
+/// finite differences for all, beside those of the ground itself ("`summary_of_zero`"), and for every raster.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  terrane eval runs/a runs/b/model.safetensors --data tiles/ --split test"

@@ -155,7 +155,7 @@ pub(super) fn world_file(path: &Path) -> Result<Option<Affine>> {
             REWRITE_ADVICE,
         ));
     }
-    for file in endings.iter().filter_map(|ending| found(ending)) {
+    if let Some(file) = endings.iter().find_map(|ending| found(ending)) {
         // Six short lines; what is longer is none.
         let mut text = String::new();
         let read =

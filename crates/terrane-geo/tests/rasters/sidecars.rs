@@ -227,10 +227,7 @@ fn a_raster_of_several_bands_is_read_by_one_of_them() {
             let raster = GeoTiff::open_with(&path, &options(&[("band", &number)])).unwrap();
             let found = raster.read(0, Window::whole(SIZE.0, SIZE.1)).unwrap();
             let is_absent = |row| planes == Planes::Apart && band == 1 && (5..10).contains(&row);
-            let height = |column, row| match is_absent(row) {
-                true => f64::NAN,
-                false => f64::from(value(band, column, row)),
-            };
+            let height = |column, row| if is_absent(row) { f64::NAN } else { f64::from(value(band, column, row)) };
             let expected: Vec<f64> = (0..SIZE.1)
                 .flat_map(|row| (0..SIZE.0).map(move |column| (column, row)))
                 .map(|(column, row)| height(column, row))

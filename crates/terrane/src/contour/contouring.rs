@@ -95,15 +95,12 @@ impl Contouring {
                 };
                 let traced = in_parallel(blocks.len(), threads, &|index| {
                     let (columns, rows) = (blocks[index].clone(), rows.clone());
-                    match &part.surface {
-                        Some(surface) => {
-                            let field = TokenField { surface, pixels };
-                            part.block(&field, columns, rows, &memory)?
-                        }
-                        None => {
-                            let Ok(chains) = part.block(pixels, columns, rows, &memory);
-                            chains
-                        }
+                    if let Some(surface) = &part.surface {
+                        let field = TokenField { surface, pixels };
+                        part.block(&field, columns, rows, &memory)?
+                    } else {
+                        let Ok(chains) = part.block(pixels, columns, rows, &memory);
+                        chains
                     }
                 })?;
                 for chain in traced.into_iter().flatten() {
