@@ -290,7 +290,7 @@ fn announce_faults() {
         let fault = Fault::of(panic.payload());
         let place = panic.location().map(|at| format!(" ({at})"));
         complain("terrane", &format!("{fault}{}", place.unwrap_or_default()));
-        if std::env::var_os("RUST_BACKTRACE").is_some() {
+        if std::env::var_os("RUST_BACKTRACE").is_some_and(|asked| asked != "0") {
             usual(panic);
         }
     }));

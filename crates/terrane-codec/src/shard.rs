@@ -23,7 +23,6 @@ use crate::pyramid_builder::{Coder, Part, PyramidBuilder, Storey};
 use crate::resources::Resources;
 use crate::tile::TileEncoder;
 use crate::tree::EncodedTree;
-use crate::water;
 
 const MAGIC: [u8; 8] = *b"\x89TRS\r\n\x1a\n";
 const VERSION: u32 = 1;
@@ -76,19 +75,6 @@ pub struct ShardEncoding<'a> {
     pub top: u8,
     /// Threads and memory.
     pub resources: Resources,
-}
-
-/// What the encoding of a window may read of the raster: water is followed beyond the window.
-pub fn around(window: &Window, pyramid: &Pyramid) -> Window {
-    let (width, height) = pyramid.size(0).unwrap_or_default();
-    let column = window.column.saturating_sub(water::REACH);
-    let row = window.row.saturating_sub(water::REACH);
-    Window {
-        column,
-        row,
-        width: (window.column + window.width + water::REACH).min(width as usize) - column,
-        height: (window.row + window.height + water::REACH).min(height as usize) - row,
-    }
 }
 
 impl ShardEncoding<'_> {

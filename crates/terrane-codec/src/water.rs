@@ -50,12 +50,14 @@ pub(crate) fn find(
             }
         }
     }
+    if areas.counts.iter().all(|&count| count < LEAST) {
+        return Ok(None);
+    }
     let water = (0..heights.len()).map(|pixel| {
         let area = areas.of_pixel(pixel);
         areas.counts[area] >= LEAST
     });
-    let water: Vec<bool> = water.collect();
-    Ok(water.contains(&true).then_some(water))
+    Ok(Some(water.collect()))
 }
 
 /// The areas of one height of a grid, as a forest of pixels.

@@ -162,7 +162,7 @@ impl AtomicFile {
         // A file system without locks leaves an abandoned file where it is, or a slow one to be taken for abandoned only
         // where it was not touched for a minute.
         let _ = temporary.as_file().try_lock();
-        if is_written_by_another(folder(&target), &prefix) {
+        if output.is_named() && is_written_by_another(folder(&target), &prefix) {
             let path = output.path().to_owned();
             return Err(Error::BeingWritten { path });
         }
@@ -387,7 +387,8 @@ mod tests {
         // As another program holds it: this one's own list does not have it.
         let other = File::create(folder.path().join(name)).unwrap();
         other.lock().unwrap();
-        let create = |path: &Path| AtomicFile::create(&Output::named_here(path, Existing::Replace));
+        let create =
+            |path: &Path| AtomicFile::create(&Output::new(path, Existing::Replace, Kind::Any));
         let error = create(&target).unwrap_err();
         assert!(matches!(error, Error::BeingWritten { .. }), "{error}");
         drop(create(&beside).unwrap());

@@ -98,6 +98,8 @@ pub struct Output<'a> {
     existing: Existing,
     kind: Kind,
     inputs: Vec<&'a Path>,
+    /// Whether a user named the file.
+    is_named: bool,
 }
 
 impl<'a> Output<'a> {
@@ -108,12 +110,16 @@ impl<'a> Output<'a> {
             existing,
             kind,
             inputs: Vec::new(),
+            is_named: true,
         }
     }
 
     /// A file that the program itself named, such as a part of a folder that it fills.
     pub fn named_here(path: &'a Path, existing: Existing) -> Self {
-        Self::new(path, existing, Kind::Any)
+        Self {
+            is_named: false,
+            ..Self::new(path, existing, Kind::Any)
+        }
     }
 
     /// Says what the file is made of: it must not be one of these, by whatever name or link.
@@ -129,6 +135,11 @@ impl<'a> Output<'a> {
     /// The path as it was given.
     pub fn path(&self) -> &'a Path {
         self.path
+    }
+
+    /// Whether a user named the file, which two programs should not write at a time.
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_named
     }
 
     /// Whether an existing file may be replaced.

@@ -237,9 +237,9 @@ pub enum Error {
         /// The region.
         region: String,
         /// Two of its rasters.
-        rasters: [String; 2],
+        rasters: Box<[String; 2]>,
         /// Their splits.
-        splits: [String; 2],
+        splits: Box<[String; 2]>,
     },
     /// A folder holds no dataset, or a damaged one.
     #[error("{path}: not a tile dataset: {reason}; build one with `terrane dataset build`")]

@@ -304,7 +304,10 @@ mod tests {
         assert_eq!(names, ["train.tif", "val.tif"]);
         assert!(rasters.iter().all(|raster| raster.summary.tiles == 4));
         let whole = evaluation.summary().unwrap().mean.psnr_db;
-        let mean = f64::midpoint(rasters[0].summary.mean.psnr_db, rasters[1].summary.mean.psnr_db);
+        let mean = f64::midpoint(
+            rasters[0].summary.mean.psnr_db,
+            rasters[1].summary.mean.psnr_db,
+        );
         assert!((whole - mean).abs() < 1e-9, "{whole} {mean}");
     }
 

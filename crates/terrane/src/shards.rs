@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use terrane_codec::encode::{Heights, Report};
 use terrane_codec::format::{ByteSource, Error as FormatError, LocalFile, Window};
 use terrane_codec::merge::Merge;
-use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId, around};
+use terrane_codec::shard::{ShardEncoding, ShardFile, ShardId};
 use terrane_codec::{Measured, Resources, Terrain, TerrainOptions};
 use terrane_geo::{AtomicFile, Existing, Grid, Output, Pieces, remove_abandoned};
 
@@ -170,7 +170,9 @@ impl Plan {
         };
         std::fs::create_dir_all(folder).map_err(failed)?;
         // Only the rasters that this shard reads are opened: a country is thousands of them.
-        let window = self.on_grid(around(&area.window(pyramid), pyramid));
+        let model = self.model(model, resources.memory)?;
+        let encoder = self.encoder(model.as_ref());
+        let window = self.on_grid(encoder.reads(area.window(pyramid), pyramid));
         let mut pieces = Vec::new();
         let mut used = Vec::new();
         for input in &self.inputs {
@@ -183,8 +185,6 @@ impl Plan {
         }
         let options = self.options().map_err(Error::RasterOption)?;
         let pieces = Pieces::new(pieces, options);
-        let model = self.model(model, resources.memory)?;
-        let encoder = self.encoder(model.as_ref());
         let encoding = ShardEncoding {
             id,
             pyramid,

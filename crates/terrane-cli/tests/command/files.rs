@@ -218,7 +218,7 @@ fn derived_rasters_carry_their_own_unit() {
         .map(|index| 100.0 + 0.1 * f64::from(index % 40))
         .collect();
     for (name, vertical) in [("metres", None), ("feet", Some(6360))] {
-        let affine = Affine::north_up(500_000.0, 200_000.0, 1.0);
+        let affine = Affine::north_up(2_600_000.0, 1_200_000.0, 1.0);
         let place = Georeference::new(affine, Crs::projected(2056, vertical));
         let storage = Storage::metres(SampleType::F64, None);
         let source = at(&format!("{name}.tif"));

@@ -53,11 +53,15 @@ fn complaint(output: &Output) -> String {
         String::from_utf8_lossy(&output.stdout)
     );
     let text = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(
-        text.starts_with("terrane: ") && text.trim_end().lines().count() == 1,
-        "{text}"
-    );
-    text
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    // A line of JSON where results are JSON.
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(value) => format!("terrane: {}", value["error"].as_str().unwrap()),
+        Err(_) => {
+            assert!(text.starts_with("terrane: "), "{text}");
+            text
+        }
+    }
 }
 
 fn json(output: &Output) -> serde_json::Value {

@@ -95,7 +95,7 @@ fn mistaken() -> Vec<(Vec<&'static str>, &'static str)> {
         ),
         (
             vec!["generate", "x.trn", "--size", "64x64", "--overwrite"],
-            "x.trn: would be a raster",
+            "x.trn: would be a GeoTIFF",
         ),
         (
             vec!["encode", "b.tif", "."],

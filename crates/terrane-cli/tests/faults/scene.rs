@@ -170,7 +170,7 @@ impl Scene {
             && outcome.stderr.trim_end().lines().count() == 1
             && !outcome.stderr.contains("a fault in terrane");
         let endings = [
-            ".tif", ".trn", ".trs", "json", ".fgb", ".pmtiles", ".journal", ".site",
+            ".tif", ".trn", ".trs", "json", ".fgb", ".pmtiles", ".journal", ".site", ".aux",
         ];
         if !is_sentence {
             Some("no sentence".to_owned())

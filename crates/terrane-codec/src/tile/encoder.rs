@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use terrane_format::record::{CodedRecord, Layer, Record, Residual};
 use terrane_format::tokens::Coding;
-use terrane_format::{Corrections, Flats, LevelTile, Method, ParentMask, TileId, Window};
+use terrane_format::{Corrections, Flats, LevelTile, Method, ParentMask, Pyramid, TileId, Window};
 
 use super::decoder::{TileDecoder, alone};
 use super::heights::{TileHeights, range};
@@ -176,6 +176,23 @@ impl TileEncoder {
         }))
     }
 
+    /// What the encoding of a window of a raster reads of it: water is followed beyond the window, where something may be
+    /// lost.
+    pub fn reads(&self, window: Window, pyramid: &Pyramid) -> Window {
+        if self.rate == Rate::Lossless {
+            return window;
+        }
+        let (width, height) = pyramid.size(0).unwrap_or_default();
+        let column = window.column.saturating_sub(water::REACH);
+        let row = window.row.saturating_sub(water::REACH);
+        Window {
+            column,
+            row,
+            width: (window.column + window.width + water::REACH).min(width as usize) - column,
+            height: (window.row + window.height + water::REACH).min(height as usize) - row,
+        }
+    }
+
     /// A tile by itself: by the method's codec, or as integers where that has none.
     pub(crate) fn candidate(&self, tile: &TileHeights) -> Result<Candidate, Error> {
         if let Some(height) = tile.flat() {
@@ -226,22 +243,26 @@ impl TileEncoder {
         }
     }
 
-    /// Refuses a tile that does not reach a rate of its own; `bytes` is its record.
-    pub(crate) fn check_reached(&self, bytes: &[u8], window: Window) -> Result<(), Error> {
+    /// Whether a tile with a record of so many bytes reaches a rate of its own.
+    pub(crate) fn is_reached(&self, bytes: usize, window: Window) -> bool {
         let Rate::Bpp(target) = self.rate else {
-            return Ok(());
+            return true;
         };
         let pixels = (window.width * window.height) as f64;
-        let reached = bytes.len() as f64 * 8.0 / pixels;
-        if reached <= target * NEAR || target * pixels / 8.0 < MIN_BYTES {
-            return Ok(());
+        bytes as f64 * 8.0 <= target * NEAR * pixels || target * pixels / 8.0 < MIN_BYTES
+    }
+
+    /// Refuses a tile that does not reach a rate of its own; `bytes` is its record.
+    pub(crate) fn check_reached(&self, bytes: &[u8], window: Window) -> Result<(), Error> {
+        match self.rate {
+            Rate::Bpp(target) if !self.is_reached(bytes.len(), window) => Err(Error::Unreachable {
+                column: window.column,
+                row: window.row,
+                target,
+                reached: bytes.len() as f64 * 8.0 / (window.width * window.height) as f64,
+            }),
+            _ => Ok(()),
         }
-        Err(Error::Unreachable {
-            column: window.column,
-            row: window.row,
-            target,
-            reached,
-        })
     }
 
     /// How far an overview may be off.

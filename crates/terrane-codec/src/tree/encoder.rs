@@ -541,7 +541,8 @@ impl TreeEncoder<'_> {
         let coded = match plan.leaves {
             Leaves::Free | Leaves::Within(_) => leaf(0, plan.quantiser),
             Leaves::Rmse(_) | Leaves::Bpp(_) => {
-                Self::search_leaf(plan.leaves, place, plan.quantiser, leaf)
+                let coded = Self::search_leaf(plan.leaves, place, plan.quantiser, leaf);
+                coded.map(|coded| self.or_exact(heights, coded, &mask))
             }
         };
         Ok((coded.ok_or_else(outside)?, None))

@@ -95,15 +95,13 @@ impl TreeEncoder<'_> {
 
     /// Whether the finest tiles of a tree reach a rate of their own.
     fn is_reached(&self, source: &TreeSource, coded: &CodedTree) -> Result<bool, Error> {
-        let Rate::Bpp(target) = self.encoder.rate else {
-            return Ok(true);
-        };
         let finest = source.tiles(0);
         let first = coded.tiles.len() - finest.len();
         for (tile, coded) in finest.into_iter().zip(&coded.tiles[first..]) {
-            let window = self.pyramid.window(tile)?;
-            let pixels = (window.width * window.height) as f64;
-            if coded.bytes() as f64 * 8.0 > target * pixels {
+            if !self
+                .encoder
+                .is_reached(coded.bytes(), self.pyramid.window(tile)?)
+            {
                 return Ok(false);
             }
         }
@@ -473,6 +471,26 @@ impl TreeEncoder<'_> {
             best = better(best, coded);
         }
         Some(best)
+    }
+
+    /// A finest tile, or its heights as integers without loss where these are no longer.
+    pub(super) fn or_exact(
+        &self,
+        heights: &TileHeights,
+        coded: CodedTile,
+        mask: &ParentMask,
+    ) -> CodedTile {
+        let step_m = self.encoder.integer_step(heights, Rate::Lossless);
+        let exact = self.encoder.encode_integers(heights, step_m);
+        let exact = CodedTile {
+            record: record_of(heights, &exact, Some(mask)),
+            measured: heights.measure(&exact.heights),
+        };
+        if exact.bytes() <= coded.bytes() {
+            exact
+        } else {
+            coded
+        }
     }
 
     /// A finest tile: what its layer decodes to, and what is added to that; or integers where they are shorter or

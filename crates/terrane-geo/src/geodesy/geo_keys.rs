@@ -247,6 +247,7 @@ fn map(crs: &Crs) -> Option<Result<String, GeodesyError>> {
 }
 
 /// Metres in a unit of length of EPSG.
+#[expect(clippy::unreadable_literal, reason = "as EPSG writes them")]
 fn metres_of(code: u16) -> Option<f64> {
     Some(match code {
         1025 => 0.001,

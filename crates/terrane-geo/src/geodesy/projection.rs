@@ -69,7 +69,7 @@ impl Projection {
             transform(from, to, &mut point).map_err(|error| refused(x, y, &error))?;
             (longitude, latitude, _) = point;
         }
-        self.to.from_radians(longitude, latitude)
+        self.to.of_radians(longitude, latitude)
     }
 }
 

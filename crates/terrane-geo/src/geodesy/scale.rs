@@ -319,6 +319,7 @@ fn unit(vector: [f64; 3]) -> [f64; 3] {
 }
 
 #[cfg(all(test, feature = "definitions"))]
+#[expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 mod tests {
     use super::*;
     use crate::geodesy::Projection;

@@ -235,7 +235,7 @@ impl System {
     }
 
     /// Coordinates of a longitude from Greenwich and a latitude in radians.
-    pub(super) fn from_radians(
+    pub(super) fn of_radians(
         &self,
         longitude: f64,
         latitude: f64,

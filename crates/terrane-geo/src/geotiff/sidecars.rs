@@ -77,7 +77,7 @@ fn exists(path: &Path) -> Result<bool> {
 fn unreadable(path: &Path, source: std::io::Error) -> Error {
     Error::Io {
         path: path.to_owned(),
-        action: "be read, which lies beside a raster",
+        action: "be read beside its raster",
         source,
     }
 }

@@ -182,8 +182,8 @@ fn a_world_file_places_a_raster_that_nothing_else_places() {
 
 #[test]
 fn a_raster_of_several_bands_is_read_by_one_of_them() {
-    let folder = tempfile::tempdir().unwrap();
     const SIZE: (usize, usize) = (20, 12);
+    let folder = tempfile::tempdir().unwrap();
     let value = |band: usize, column: usize, row: usize| (1000 * band + 20 * row + column) as i16;
     let row_of = |band: usize, row: usize| (0..SIZE.0).map(move |column| value(band, column, row));
     for planes in [Planes::Together, Planes::Apart] {
@@ -227,7 +227,13 @@ fn a_raster_of_several_bands_is_read_by_one_of_them() {
             let raster = GeoTiff::open_with(&path, &options(&[("band", &number)])).unwrap();
             let found = raster.read(0, Window::whole(SIZE.0, SIZE.1)).unwrap();
             let is_absent = |row| planes == Planes::Apart && band == 1 && (5..10).contains(&row);
-            let height = |column, row| if is_absent(row) { f64::NAN } else { f64::from(value(band, column, row)) };
+            let height = |column, row| {
+                if is_absent(row) {
+                    f64::NAN
+                } else {
+                    f64::from(value(band, column, row))
+                }
+            };
             let expected: Vec<f64> = (0..SIZE.1)
                 .flat_map(|row| (0..SIZE.0).map(move |column| (column, row)))
                 .map(|(column, row)| height(column, row))

@@ -37,6 +37,7 @@ const COUNTED: Quantiser = Quantiser {
 };
 
 /// Trains a model and writes a run's folder, as [`crate::training::train()`] does for the methods; gives back the steps done.
+#[expect(clippy::too_many_lines, reason = "the loop is read as a whole")]
 pub fn train(
     config: &ContextConfig,
     dataset: &Dataset,

@@ -52,8 +52,8 @@ impl Catalogue {
                 return Err(Error::RegionInTwoSplits {
                     path: path.to_owned(),
                     region,
-                    rasters: [first.to_owned(), entry.file.clone()],
-                    splits: [first_split.to_owned(), split.clone()],
+                    rasters: Box::new([first.to_owned(), entry.file.clone()]),
+                    splits: Box::new([first_split.to_owned(), split.clone()]),
                 });
             }
         }
