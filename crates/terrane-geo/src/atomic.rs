@@ -301,6 +301,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::Kind;
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> = std::fs::read_dir(folder)

@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Result<()> {
 }
 
 /// The description in lines.
+#[expect(clippy::too_many_lines, reason = "a line after another")]
 fn text(reader: &Reader, bound: &str) -> String {
     let header = reader.header();
     let pyramid = &header.pyramid;

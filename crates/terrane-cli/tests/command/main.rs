@@ -55,13 +55,11 @@ fn complaint(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(text.trim_end().lines().count(), 1, "{text}");
     // A line of JSON where results are JSON.
-    match serde_json::from_str::<serde_json::Value>(&text) {
-        Ok(value) => format!("terrane: {}", value["error"].as_str().unwrap()),
-        Err(_) => {
-            assert!(text.starts_with("terrane: "), "{text}");
-            text
-        }
+    if let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) {
+        return format!("terrane: {}", value["error"].as_str().unwrap());
     }
+    assert!(text.starts_with("terrane: "), "{text}");
+    text
 }
 
 fn json(output: &Output) -> serde_json::Value {

@@ -77,6 +77,7 @@ fn small(rate: Rate) -> TileEncoder {
 const CONTEXT_MODEL: &str = "context.safetensors";
 
 /// The cases; adding one never changes another.
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn cases() -> Vec<Made> {
     let neural = |rate| tokens(rate);
     let shortest = Coding::Shortest;
