@@ -32,7 +32,7 @@ tree:
     ! cargo tree -p terrane-bench -e normal | grep -E 'terrane-(serve|cli)'
     ! cargo tree -p terrane-cli -e normal --no-default-features | grep -E 'burn|terrane-(networks|train|bench|report)'
     ! cargo tree -p terrane-c -e normal | grep -E 'burn|tokio|terrane-(networks|train|bench|report|serve|cli)'
-    ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|terrane-(networks|serve|cli)'
+    ! cargo tree -p terrane-web -e normal --target wasm32-unknown-unknown | grep -E 'burn|tokio|crs-definitions|terrane-(networks|serve|cli)'
     ! cargo tree -p terrane-python -e normal | grep -E 'burn|terrane-(networks|train|bench|report|serve|cli)'
 
 # Where the compiler's word is not enough: the kernels of the context codec, each beside a plain twin that tests compare it with,
