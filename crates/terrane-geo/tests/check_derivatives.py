@@ -87,6 +87,10 @@ for path in files:
         ours = np.fromfile(path.with_suffix("." + product)).reshape(z.shape)
         undefined = missing
         if product == "aspect":
+            # gdaldem takes pixels as square here: the direction on the ground follows from its own.
+            turn = np.radians(theirs)
+            if cell[0] != cell[1]:
+                theirs = np.degrees(np.arctan2(np.sin(turn) / cell[0], np.cos(turn) / cell[1])) % 360
             assert (np.isnan(theirs) == np.isnan(ours))[~level].all(), (path.name, product)
             undefined = missing | np.isnan(theirs) | np.isnan(ours)
         assert np.isnan(ours)[missing].all() and np.isnan(theirs)[missing].all(), (path.name, product)
