@@ -166,7 +166,9 @@ impl Scene {
 
     /// What is wrong with the sentence of a failed run: there is one, and it names a file.
     pub(crate) fn fault_of_words(outcome: &Outcome) -> Option<String> {
-        let is_sentence = outcome.stderr.starts_with("terrane: ")
+        // As JSON where results are JSON.
+        let starts = ["terrane: ", "{\"error\":\""];
+        let is_sentence = starts.iter().any(|start| outcome.stderr.starts_with(start))
             && outcome.stderr.trim_end().lines().count() == 1
             && !outcome.stderr.contains("a fault in terrane");
         let endings = [
