@@ -59,7 +59,7 @@ def test_arrays_and_rasters_of_products_are_the_same(trn, tmp_path):
 def test_both_modes_have_the_slope_of_a_plane(tmp_path):
     row, column = np.mgrid[0:40, 0:50]
     heights = 0.3 * column + 0.4 * row
-    pyterrane.encode(heights, tmp_path / "x.trn", lossless=True, transform=(2, 0, 0, 0, -2, 0), crs=2056)
+    pyterrane.encode(heights, tmp_path / "x.trn", lossless=True, transform=(2, 0, 2600000, 0, -2, 1200000), crs=2056)
     terrain = pyterrane.open(tmp_path / "x.trn")
     for mode in ("analytic", "grid"):
         slope, aspect = terrain.derive("slope", mode)[1:-1, 1:-1], terrain.derive("aspect", mode)[1:-1, 1:-1]
