@@ -2,15 +2,13 @@
 
 use terrane_codec::Terrain;
 use terrane_codec::format::{ErrorBound, GeoKeys, Header, Samples};
+use terrane_geo::geodesy::WGS_84;
 use terrane_geo::{
     Affine, BandMetadata, Crs, GeodesyError, Georeference, HeightUnit, Projection, RasterInfo,
     SampleType, Storage, System, UnitOrigin,
 };
 
 use crate::{Error, Result};
-
-/// The EPSG code of WGS 84.
-const WGS_84: u16 = 4326;
 
 /// A transform from its six numbers in GDAL's order.
 pub fn affine(numbers: [f64; 6]) -> Affine {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 use terrane::georeferencing::{affine, georeference};
 use terrane::{PointReport, PointTable, Terrain};
-use terrane_geo::geodesy::{is_geographic, parse_epsg};
+use terrane_geo::geodesy::{WGS_84, is_geographic, parse_epsg};
 
 use crate::Common;
 use crate::commands::{FileArguments, jobs};
@@ -41,9 +41,6 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 }
-
-/// Longitude and latitude.
-const WGS_84: u16 = 4326;
 
 /// What CSV says of a point, by its names in JSON.
 const CSV_COLUMNS: [&str; 8] = [

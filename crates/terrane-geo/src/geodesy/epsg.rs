@@ -7,6 +7,9 @@ use std::sync::{PoisonError, RwLock};
 use super::GeodesyError;
 use super::system::System;
 
+/// The code of longitudes and latitudes of WGS 84.
+pub const WGS_84: u16 = 4326;
+
 /// Definitions that were given at run time.
 static GIVEN: RwLock<BTreeMap<u16, String>> = RwLock::new(BTreeMap::new());
 

@@ -14,7 +14,7 @@ mod system;
 mod table;
 
 pub use distance::distance_m;
-pub use epsg::{define, definition, is_geographic, parse_epsg};
+pub use epsg::{WGS_84, define, definition, is_geographic, parse_epsg};
 pub use error::GeodesyError;
 pub use projection::Projection;
 pub use scale::{Ground, GroundScale};

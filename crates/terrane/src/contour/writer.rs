@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use terrane_codec::Terrain;
+use terrane_geo::geodesy::WGS_84;
 use terrane_geo::{AtomicFile, CrsKind, Output, Projection, System};
 
 use super::flat_geobuf::FlatGeobuf;
@@ -11,9 +12,6 @@ use super::geo_json::GeoJson;
 use super::{ContourLine, Contouring};
 use crate::georeferencing::{georeference, size};
 use crate::{Error, Result};
-
-/// The system of longitudes and latitudes that GeoJSON is in.
-const WGS_84: u16 = 4326;
 
 /// How lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ const EDGE_POINTS: usize = 33;
 const TURN: f64 = 360.0 - 1e-6;
 
 /// The bounds of a raster.
-pub(super) fn bounds(
+pub(crate) fn bounds(
     affine: &Affine,
     (width, height): (usize, usize),
     from_own: &Projection,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use terrane_codec::format::ErrorBound;
 use terrane_codec::{InverseTransform, Sample, Terrain};
+use terrane_geo::geodesy::WGS_84;
 use terrane_geo::{
     Affine, Crs, CrsKind, Georeference, GroundScale, Product, Projection, RasterSource, System,
 };
@@ -29,9 +30,6 @@ const CURVATURE_PER_PIXEL: f64 = 1.0;
 const PLAN_CURVATURE_PER_PIXEL: f64 = 4.0;
 /// The end of the colours of a difference where nothing was lost.
 const LOSSLESS_LIMIT_M: f64 = 1e-3;
-/// Longitudes and latitudes of the web map.
-const WGS_84: u16 = 4326;
-
 /// The heights that colours range over.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeightRange {

@@ -27,7 +27,7 @@ mod simplify;
 mod warp;
 
 pub use before::Before;
-pub(crate) use bounds::{middle, parts, unwrapped};
+pub(crate) use bounds::{bounds, middle, parts, unwrapped};
 pub use cache::BlockCache;
 pub use colour::{Legend, legend};
 pub use deadline::Deadline;
