@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Leave out lines that are shorter than so many metres on the ground.
     #[arg(long, value_name = "M", default_value_t = 0.0)]
     min_length: f64,
-    /// Every so manieth line is an index line; 0 for none.
+    /// Every N-th line is an index contour; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 5)]
     index: u32,
     /// Coordinates of the lines: own for the file's, or a code. GeoJSON is in EPSG:4326 by default, as RFC 7946 wants it,
